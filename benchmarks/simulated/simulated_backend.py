@@ -83,17 +83,17 @@ def simulate(tables: int) -> None:
     from reconciler import storage
     from reconciler.auditor import storage_probe
     from reconciler.auditor.records import Stored
-    from reconciler.storage import Looked
+    from reconciler.storage import DirectoryContent
 
     spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // A_NAMESPACE)))
 
-    def look_into(directory: str, _options: Mapping[str, str]) -> Looked:
+    def look_into(directory: str, _options: Mapping[str, str]) -> DirectoryContent:
         names = directory.removeprefix(ROOT).strip("/").split("/")
         if names == [""]:
-            return Looked(is_dataset=False, below=spaces)
+            return DirectoryContent(is_dataset=False, below=spaces)
         if len(names) > 1:
-            return Looked(is_dataset=True)
-        return Looked(
+            return DirectoryContent(is_dataset=True)
+        return DirectoryContent(
             is_dataset=False, below=tuple(f"{directory}/{name}" for name in (*_names(names[0], tables), "lost"))
         )
 

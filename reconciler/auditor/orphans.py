@@ -165,13 +165,15 @@ class _Lister:
             for directory, content in zip(chunk, in_parallel(self._list, chunk, _LISTINGS_AT_ONCE), strict=True):
                 yield from self._content_rows(directory["catalog"], directory["location"], content)
 
-    def _list(self, directory: Row) -> storage.Looked | BackendError:
+    def _list(self, directory: Row) -> storage.DirectoryContent | BackendError:
         try:
             return storage.look_into(directory["location"], self.options[directory["catalog"]])
         except BackendError as error:
             return error
 
-    def _content_rows(self, catalog: str, directory: str, content: storage.Looked | BackendError) -> Iterator[Row]:
+    def _content_rows(
+        self, catalog: str, directory: str, content: storage.DirectoryContent | BackendError
+    ) -> Iterator[Row]:
         if isinstance(content, BackendError):
             yield _failure(catalog, directory, str(content))
             return

@@ -20,7 +20,7 @@ from reconciler.storage.commits import (
 )
 from reconciler.storage.files import (
     DEEPEST,
-    Looked,
+    DirectoryContent,
     ObjectFolder,
     as_plain_path,
     holds_data_files,

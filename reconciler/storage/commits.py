@@ -68,8 +68,8 @@ def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> 
     """
     import lance
 
-    uri, given = locations.pylance_uri(location), dict(options) or None
-    fragments = lance.fragment.write_fragments(table, uri, storage_options=given) if table.num_rows else []
+    uri, storage_options = locations.pylance_uri(location), dict(options) or None
+    fragments = lance.fragment.write_fragments(table, uri, storage_options=storage_options) if table.num_rows else []
     return commit_whole(location, None, table.schema, fragments, options)
 
 
@@ -95,10 +95,10 @@ def commit_whole(
     fragments = list(fragments)
     expect_written(location, fragments)
     into, version = (locations.pylance_uri(location), 0) if dataset is None else (dataset, dataset.version)
-    operation, given = lance.LanceOperation.Overwrite(schema, fragments), dict(options) or None
+    operation, storage_options = lance.LanceOperation.Overwrite(schema, fragments), dict(options) or None
     try:
         # With `max_retries=0` pylance commits an `Overwrite`, and no other operation, right after `read_version` only.
-        lance.LanceDataset.commit(into, operation, read_version=version, max_retries=0, storage_options=given)
+        lance.LanceDataset.commit(into, operation, read_version=version, max_retries=0, storage_options=storage_options)
     except CommitConflictError:
         return False
     except (OSError, ValueError):
@@ -162,8 +162,8 @@ def next_versions(location: str, options: Mapping[str, str]) -> Iterator[Any]:
                 raise versions.lost_race() from None
             raise
         if dataset.version != looked_at and not is_latest(location, int(dataset.version), options):
-            there = {field.name: field.nullable for field in open_dataset(location, options).schema}
-            if any(there.get(field.name) not in (True, field.nullable) for field in dataset.schema):
+            nullable = {field.name: field.nullable for field in open_dataset(location, options).schema}
+            if any(nullable.get(field.name) not in (True, field.nullable) for field in dataset.schema):
                 raise versions.lost_race()
 
 
@@ -222,9 +222,9 @@ class _Versions(ABC):
             dataset = open_dataset(self._location, self._options)
         else:
             client: Any = self
-            given = dict(self._options) or None
+            storage_options = dict(self._options) or None
             expect_admitted(self._location, self._options)
-            dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=given)
+            dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=storage_options)
             expect_admitted(self._location, self._options, dataset)
         expect_no_cleanup(self._location, cleanup_of(dataset), commits)
         expect_no_repair(self._location, dataset)
@@ -243,14 +243,14 @@ class _Versions(ABC):
         )
 
     def list_table_versions(self, request: dict[str, Any]) -> dict[str, Any]:
-        found = sorted(manifests(self._location, self._options).items(), reverse=bool(request.get("descending")))
-        listed = [{"version": version, "manifest_path": path} for version, path in found]
+        paths = sorted(manifests(self._location, self._options).items(), reverse=bool(request.get("descending")))
+        listed = [{"version": version, "manifest_path": path} for version, path in paths]
         return {"versions": listed[: request.get("limit")]}
 
     def describe_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
-        found = manifests(self._location, self._options)
-        version = request.get("version") or max(found)
-        return {"version": {"version": version, "manifest_path": found[version]}}
+        paths = manifests(self._location, self._options)
+        version = request.get("version") or max(paths)
+        return {"version": {"version": version, "manifest_path": paths[version]}}
 
     def create_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
         version, staged = request["version"], request["manifest_path"]
@@ -299,9 +299,9 @@ class _UncleanedVersions(_Versions):
 
         if not is_latest(self._location, version - 1, self._options):  # pylance goes on with the next one
             raise ConcurrentModificationError(f"version {version} is not the next one")
-        uri, given = locations.pylance_uri(self._location), dict(self._options) or None
+        uri, storage_options = locations.pylance_uri(self._location), dict(self._options) or None
         # A commit takes over the configuration of the version that it follows, which is never cleaned up meanwhile.
-        followed = lance.dataset(uri, version=version - 1, storage_options=given)
+        followed = lance.dataset(uri, version=version - 1, storage_options=storage_options)
         try:
             expect_no_cleanup(self._location, cleanup_of(followed))
         except InvalidTableStateError as error:

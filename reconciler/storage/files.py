@@ -30,14 +30,14 @@ def local_path(location: str) -> Path | None:
     return None if locations.path_of(location) is None else Path(locations.normalise(location))
 
 
-def real_places(found: Iterable[str]) -> dict[str, str]:
+def real_places(paths: Iterable[str]) -> dict[str, str]:
     """Return the real path of each local location that symbolic links lead elsewhere.
 
     Both are normalised. Nothing has to exist: the links of existing parent directories are followed.
     """
     elsewhere: dict[str, str] = {}
     directories: dict[str, str] = {}
-    for location in found:
+    for location in paths:
         place = locations.normalise(location)
         if locations.path_of(location) is None or not place.startswith("/"):
             continue
@@ -65,10 +65,10 @@ def place_of(location: str) -> str:
     return places_of([location])[0]
 
 
-def places_of(found: Sequence[str]) -> list[str]:
+def places_of(paths: Sequence[str]) -> list[str]:
     """Return :func:`place_of` for each location, with one look at each directory around them."""
-    elsewhere = real_places(found)
-    return [elsewhere.get(place, place) for place in map(locations.normalise, found)]
+    elsewhere = real_places(paths)
+    return [elsewhere.get(place, place) for place in map(locations.normalise, paths)]
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
@@ -100,18 +100,18 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
         return _listed(location, options)
     try:
         with os.scandir(path) as entries:
-            found = [entry for entry in entries if not entry.is_symlink()]
-        directories = {entry.name for entry in found if entry.is_dir()}
-        return [entry.name for entry in found if entry.name not in directories], sorted(directories)
+            unlinked = [entry for entry in entries if not entry.is_symlink()]
+        directories = {entry.name for entry in unlinked if entry.is_dir()}
+        return [entry.name for entry in unlinked if entry.name not in directories], sorted(directories)
     except FileNotFoundError:
         return [], []
 
 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    session, own = _reached(location, options)
-    listed = session.list_with_delimiter(own)
+    session, prefix = _reached(location, options)
+    listed = session.list_with_delimiter(prefix)
     files, directories = (
-        [name for entry in entries if (path := entry.rstrip("/")) != own and (name := path.rpartition("/")[2])]
+        [name for entry in entries if (path := entry.rstrip("/")) != prefix and (name := path.rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
     )
     return files, directories
@@ -132,8 +132,8 @@ def contains(location: str, name: str, options: Mapping[str, str]) -> bool:
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
-    session, own = _reached(location, options)
-    return bool(session.contains(name if own is None else f"{own}/{name}"))
+    session, prefix = _reached(location, options)
+    return bool(session.contains(name if prefix is None else f"{prefix}/{name}"))
 
 
 def version_of(name: str) -> int | None:
@@ -281,7 +281,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class DirectoryContent:
     """What a directory is: a dataset, or the parent of the directories ``below``.
 
     ``is_data``: it is the ``data`` directory of a dataset that has lost its versions.
@@ -298,7 +298,7 @@ def as_plain_path(location: str) -> str:
     return location if path is None else str(path)
 
 
-def look_into(directory: str, options: Mapping[str, str]) -> Looked:
+def look_into(directory: str, options: Mapping[str, str]) -> DirectoryContent:
     """Return what ``directory`` is.
 
     Names that begin with ``_`` or ``.`` are not below it.
@@ -309,10 +309,10 @@ def look_into(directory: str, options: Mapping[str, str]) -> Looked:
     with translated(directory, options):
         files, names = list_entries(directory, options)
     if _VERSIONS in names:
-        return Looked(is_dataset=True)
+        return DirectoryContent(is_dataset=True)
     is_uri = _URI.match(directory) is not None
     is_data = directory.rstrip("/").rpartition("/")[2] == _DATA
-    return Looked(
+    return DirectoryContent(
         is_dataset=False,
         below=tuple(
             locations.join(directory, name.translate(_URI_SYNTAX) if is_uri else name)
@@ -333,16 +333,16 @@ def holds_data_files(location: str, options: Mapping[str, str]) -> bool:
         return any(name.endswith(_DATA_FILE) for name in list_directory(locations.join(location, _DATA), options))
 
 
-def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *others: str) -> bool:
+def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *ignored: str) -> bool:
     """Return whether ``location`` has only what a first write leaves that was interrupted before its commit.
 
-    ``mark`` is in the metadata of the schema that it writes; ``others`` are directories that may be there as well.
+    ``mark`` is in the metadata of the schema that it writes; ``ignored`` are directories that may be there as well.
 
     Raises:
         BackendError: it could not be listed, or a data file could not be read.
     """
     with translated(location, options):
-        if not {_VERSIONS, _DATA, "_transactions", *others}.issuperset(list_directory(location, options)):
+        if not {_VERSIONS, _DATA, "_transactions", *ignored}.issuperset(list_directory(location, options)):
             return False
         names, session = list_directory(locations.join(location, _DATA), options), session_at(location, options)
     return all(_DATA_FILE in name for name in names) and all(

@@ -46,10 +46,10 @@ class Fragment:
         """Whether pylance rewrites it without neighbours."""
         return self.deleted > _LEAST_DELETED * self.rows
 
-    def is_left(self, wanted: WantedCompaction) -> bool:
+    def is_left(self, compaction: WantedCompaction) -> bool:
         """Return whether no compaction rewrites it."""
         is_full = not self.deleted and fills_file(self.size)
-        return is_full or (self.rows >= wanted.target_rows and not self.is_rewritten_alone)
+        return is_full or (self.rows >= compaction.target_rows and not self.is_rewritten_alone)
 
     def has(self, name: str) -> bool:
         """Return whether an index covers it."""
@@ -65,67 +65,70 @@ def fragments_of(dataset: Any) -> list[Fragment]:
                 covering.setdefault(number, set()).add((index.name, segment.uuid))
     return [
         Fragment(
-            one.physical_rows,
-            one.num_deletions,
-            total_bytes(file.file_size_bytes for file in one.data_files()),
-            frozenset(covering.get(one.fragment_id, ())),
+            fragment.physical_rows,
+            fragment.num_deletions,
+            total_bytes(file.file_size_bytes for file in fragment.data_files()),
+            frozenset(covering.get(fragment.fragment_id, ())),
         )
-        for one in dataset.get_fragments()
+        for fragment in dataset.get_fragments()
     ]
 
 
-def later_needs(fragments: Sequence[Fragment], wanted: Maintain, indices: Sequence[LiveIndex]) -> Iterator[LaterNeed]:
+def later_needs(fragments: Sequence[Fragment], maintain: Maintain, indices: Sequence[LiveIndex]) -> Iterator[LaterNeed]:
     """Yield what is needed after each round of a compaction and updates of indices, until nothing is."""
     updated = [index for index in indices if not index.may_wait]
     unmapped = {index.name for index in indices if not index.is_remapped}
-    if wanted.compact is None:
+    if maintain.compact is None:
         return
-    need = _need(fragments, wanted.compact, wanted, updated)
+    need = _need(fragments, maintain.compact, maintain, updated)
     while need is not None:
         if need.mergeable:
-            fragments = _compacted(fragments, wanted.compact, unmapped)
-        fragments = [_covered(one, need.unindexed) for one in fragments]
-        need = _need(fragments, wanted.compact, wanted, updated)
+            fragments = _compacted(fragments, maintain.compact, unmapped)
+        fragments = [_covered(fragment, need.unindexed) for fragment in fragments]
+        need = _need(fragments, maintain.compact, maintain, updated)
         if need is not None:
             yield need
 
 
 def _need(
-    fragments: Sequence[Fragment], compact: WantedCompaction, wanted: Maintain, indices: Iterable[LiveIndex]
+    fragments: Sequence[Fragment], compact: WantedCompaction, maintain: Maintain, indices: Iterable[LiveIndex]
 ) -> LaterNeed | None:
     """Return what the fragments need now; None if nothing."""
-    merged = [one for group, is_merged in _groups(fragments, compact) if is_merged for one in group]
-    if not wanted.needs_compaction(len(merged)):
+    merged = [fragment for group, is_merged in _groups(fragments, compact) if is_merged for fragment in group]
+    if not maintain.needs_compaction(len(merged)):
         merged = []
-    rows = sum(one.live_rows for one in fragments)
-    live = [replace(index, rows=sum(one.live_rows for one in fragments if one.has(index.name))) for index in indices]
-    stale = {index.name: rows - index.rows for index in wanted.updates(rows, live, is_compacted=bool(merged))}
+    rows = sum(fragment.live_rows for fragment in fragments)
+    live = [
+        replace(index, rows=sum(fragment.live_rows for fragment in fragments if fragment.has(index.name)))
+        for index in indices
+    ]
+    stale = {index.name: rows - index.rows for index in maintain.updates(rows, live, is_compacted=bool(merged))}
     if not merged and not stale:
         return None
-    return LaterNeed(len(fragments), len(merged), total_bytes(one.size for one in merged), stale)
+    return LaterNeed(len(fragments), len(merged), total_bytes(fragment.size for fragment in merged), stale)
 
 
-def _groups(fragments: Iterable[Fragment], wanted: WantedCompaction) -> Iterator[tuple[list[Fragment], bool]]:
+def _groups(fragments: Iterable[Fragment], compaction: WantedCompaction) -> Iterator[tuple[list[Fragment], bool]]:
     """Yield the fragments in order, as many at once as pylance takes together, and whether it merges them."""
-    for (is_left, _), group in groupby(fragments, lambda one: (one.is_left(wanted), one.segments)):
+    for (is_left, _), group in groupby(fragments, lambda fragment: (fragment.is_left(compaction), fragment.segments)):
         members = [*group]
         yield members, not is_left and (len(members) > 1 or members[0].is_rewritten_alone)
 
 
-def _compacted(fragments: Iterable[Fragment], wanted: WantedCompaction, unmapped: Container[str]) -> list[Fragment]:
+def _compacted(fragments: Iterable[Fragment], compaction: WantedCompaction, unmapped: Container[str]) -> list[Fragment]:
     """Return the fragments that a compaction leaves, and then those that it makes: their numbers are the highest."""
     left: list[Fragment] = []
-    made: list[Fragment] = []
-    for group, is_merged in _groups(fragments, wanted):
+    merged: list[Fragment] = []
+    for group, is_merged in _groups(fragments, compaction):
         if not is_merged:
             left += group
             continue
-        rows, size = sum(one.live_rows for one in group), total_bytes(one.size for one in group)
-        segments = frozenset(one for one in group[0].segments if one[0] not in unmapped)
-        full, rest = divmod(rows, wanted.target_rows)
-        parts = [wanted.target_rows] * full + ([rest] if rest else [])
-        made += (Fragment(part, 0, None if size is None else size * part // rows, segments) for part in parts)
-    return [*left, *made]
+        rows, size = sum(fragment.live_rows for fragment in group), total_bytes(fragment.size for fragment in group)
+        segments = frozenset(segment for segment in group[0].segments if segment[0] not in unmapped)
+        full, remainder = divmod(rows, compaction.target_rows)
+        parts = [compaction.target_rows] * full + ([remainder] if remainder else [])
+        merged += (Fragment(part, 0, None if size is None else size * part // rows, segments) for part in parts)
+    return [*left, *merged]
 
 
 def _covered(fragment: Fragment, names: Collection[str]) -> Fragment:

@@ -120,43 +120,43 @@ def small_fragments_of(dataset: Any, *, lists_files: bool) -> int | None:
     fragments = [fragment.data_files() for fragment in dataset.get_fragments()]
     is_sized = all(file.file_size_bytes is not None for files in fragments for file in files)
     listed = None if is_sized or not lists_files else or_none(partial(listed_keys, dataset))
-    found: Mapping[str, int] = listed or {}
+    listed_sizes: Mapping[str, int] = listed or {}
     sizes = [
-        total_bytes(file.file_size_bytes or found.get(f"{DATA}/{file.path}") for file in files) for files in fragments
+        total_bytes(file.file_size_bytes or listed_sizes.get(f"{DATA}/{file.path}") for file in files)
+        for files in fragments
     ]
     return None if None in sizes else sum(size is not None and size < SMALL_FRAGMENT for size in sizes)
 
 
 def indices_of(dataset: Any) -> tuple[Index, ...]:
     """Return the indices of a ``lance.LanceDataset`` by name, without those of the system."""
-    found = (
+    indices = (
         Index(index.name, str(index.index_type), tuple(index.field_names), index.num_rows_indexed)
         for index in dataset.describe_indices()
         if not index.name.startswith(SYSTEM_INDEX)
     )
-    return tuple(sorted(found, key=lambda index: index.name))
+    return tuple(sorted(indices, key=lambda index: index.name))
 
 
 def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
     """Compare the files of a ``lance.LanceDataset`` with its latest version, its branches and its tags.
 
-    If something seems to be lost, it is looked at again until two looks agree. After five looks that do not, nothing
-    is reported as lost.
+    If something seems lost, compare again until two results agree. After five that do not, nothing is reported lost.
     """
-    looked, before = Files(), None
+    files, before = Files(), None
     for _ in range(_LOOKS):
         try:
-            looked, state = _compared(dataset, location, options)
+            files, state = _compared(dataset, location, options)
         except BaseException as error:
             if not is_storage_error(error):
                 raise
             # A listing of a local directory fails if a file is removed in the meantime.
-            looked, state = Files(problem=message_of(error, location, options)), None
-        lost = replace(looked, bytes=0, reclaimable=None, versions=0)
-        if looked.is_whole or before == (lost, state):
-            return looked
+            files, state = Files(problem=message_of(error, location, options)), None
+        lost = replace(files, bytes=0, reclaimable=None, versions=0)
+        if files.is_whole or before == (lost, state):
+            return files
         before, dataset = (lost, state), open_dataset(location, options)
-    return Files(looked.bytes, looked.reclaimable, looked.versions, problem=looked.problem)
+    return Files(files.bytes, files.reclaimable, files.versions, problem=files.problem)
 
 
 def _compared(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[Files, object]:
@@ -191,12 +191,14 @@ def _is_own(path: str) -> bool:
     return top in (DATA, BRANCHES) or top.startswith("_")
 
 
-def _reclaimable(kept: Mapping[int, Needed], listing: FileListing) -> int:
-    """Return how many bytes a clean-up can free that keeps the ``kept`` versions."""
+def _reclaimable(needed: Mapping[int, Needed], listing: FileListing) -> int:
+    """Return how many bytes a clean-up can free that keeps the versions in ``needed``."""
     versions = listing.versions()
-    files = {versions[one] for one in kept.keys() & versions.keys()}.union(*(own(one.files) for one in kept.values()))
+    files = {versions[version] for version in needed.keys() & versions.keys()}.union(
+        *(own(need.files) for need in needed.values())
+    )
     # The blobs of a data file are in a folder of its name.
-    folders = {path.removesuffix(".lance") for path in files}.union(*(own(one.folders) for one in kept.values()))
+    folders = {path.removesuffix(".lance") for path in files}.union(*(own(need.folders) for need in needed.values()))
     return sum(
         size
         for path, size in listing.found.items()
@@ -236,10 +238,12 @@ def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
         return None
     newest = sorted(manifests, reverse=True)
     opened = partial(_at, location, options)
-    readable = next((found for one in newest[:MOST_VERSIONS] if (found := or_none(partial(opened, one)))), None)
+    readable = next(
+        (version for number in newest[:MOST_VERSIONS] if (version := or_none(partial(opened, number)))), None
+    )
     listing = None if readable is None else or_none(partial(FileListing, readable, location, options))
     whole = None if listing is None else listing.newest_whole(opened, newest[0] + 1)
-    damaged = tuple(manifests[one] for one in newest if whole is None or one > whole)
+    damaged = tuple(manifests[number] for number in newest if whole is None or number > whole)
     schemes = {len(name) == _LONG_NAME for name in manifests.values()}
     return Recovery(whole, damaged, len(schemes) > 1)
 

@@ -101,11 +101,11 @@ def own(keys: Iterable[Key]) -> set[str]:
 
 def listed_keys(dataset: Any) -> dict[str, int]:
     """Return every file of a dataset with its size in bytes."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for batch in dataset.all_files():
         columns = (batch.column(name).to_pylist() for name in ("path", "size_bytes"))
-        found.update(zip(*columns, strict=True))
-    return found
+        sizes.update(zip(*columns, strict=True))
+    return sizes
 
 
 class FileListing:
@@ -171,7 +171,9 @@ class FileListing:
             return self.lost(self.needed_by(opened(number), home))
 
         earlier = sorted((number for number in self.versions(home) if number < below), reverse=True)
-        return next((one for one in earlier[:MOST_VERSIONS] if or_none(partial(lost_by, one)) == Lost()), None)
+        return next(
+            (version for version in earlier[:MOST_VERSIONS] if or_none(partial(lost_by, version)) == Lost()), None
+        )
 
     # ---- what a version needs ----------------------------------------------------------------------------------------
 
@@ -182,12 +184,12 @@ class FileListing:
         for fragment in version.get_fragments():
             data: dict[Key, frozenset[int]] = {}
             for file in fragment.data_files():
-                place = homes[file.base_id]
-                key = place.key(place.data + file.path)
+                base = homes[file.base_id]
+                key = base.key(base.data + file.path)
                 data[key], needed.files[key] = frozenset(file.fields), file.file_size_bytes
-            said, deletion = fragment.metadata.deletion_file, None
-            if said is not None:
-                deletion = homes[said.base_id].key(str(fragment.deletion_file()))
+            deletion_file, deletion = fragment.metadata.deletion_file, None
+            if deletion_file is not None:
+                deletion = homes[deletion_file.base_id].key(str(fragment.deletion_file()))
                 needed.files[deletion] = None
             needed.parts.append(_Part(fragment, deletion, data))
             needed.owners.update((_name_of(key), fragment.fragment_id) for key in needed.parts[-1].keys)
@@ -214,8 +216,8 @@ class FileListing:
     def lost(self, needed: Needed) -> Lost:
         """Return what is missing or short of what a version needs.
 
-        Where a fragment has all its files, its deletion file and the descriptors of its blobs are read: a manifest
-        names neither the size of the one nor the files of the others.
+        Where a fragment has all its files, this reads its deletion file and blob descriptors: a manifest names
+        neither the size of a deletion file nor the files of blobs.
         """
         state = self._states(needed.files | needed.folders)
         whole = [part for part in needed.parts if all(state[key] is _State.WHOLE for key in part.keys)]
@@ -226,22 +228,22 @@ class FileListing:
             needed.owners.update((_name_of(key), part.fragment.fragment_id) for key in blobs)
             state |= self._states(blobs)
         missing, short = (
-            tuple(sorted(_name_of(key) for key, found in state.items() if found is one))
-            for one in (_State.MISSING, _State.SHORT)
+            tuple(sorted(_name_of(key) for key, file_state in state.items() if file_state is kind))
+            for kind in (_State.MISSING, _State.SHORT)
         )
         return Lost(missing, short)
 
-    def _states(self, wanted: Mapping[Key, int | None]) -> dict[Key, _State]:
-        elsewhere = [(key, size) for key, size in wanted.items() if key[0] and key not in self._elsewhere]
+    def _states(self, needed: Mapping[Key, int | None]) -> dict[Key, _State]:
+        elsewhere = [(key, size) for key, size in needed.items() if key[0] and key not in self._elsewhere]
         self._elsewhere.update(in_parallel(self._state_elsewhere, elsewhere, _AT_ONCE))
         return {
             key: self._elsewhere[key] if key[0] else _state_of(self.sizes.get(key[1]), size)
-            for key, size in wanted.items()
+            for key, size in needed.items()
         }
 
-    def _state_elsewhere(self, wanted: tuple[Key, int | None]) -> tuple[Key, _State]:
+    def _state_elsewhere(self, item: tuple[Key, int | None]) -> tuple[Key, _State]:
         """Return what became of a file or folder of another base; WHOLE where nobody can tell."""
-        (base, path), size = key, _ = wanted
+        (base, path), size = key, _ = item
         try:
             with translated(base, self._options):
                 session = self._sessions.setdefault(base, session_at(base, self._options))
@@ -258,7 +260,7 @@ class FileListing:
         known = tuple(part.keys)
         if known in self._read or not (columns or part.deletion):
             return self._read.get(known, (True, {}))
-        found: dict[Key, int] = {}
+        ends: dict[Key, int] = {}
         is_readable = True
         try:
             with translated(self._location, self._options):
@@ -266,10 +268,10 @@ class FileListing:
                     is_readable = _is_readable(part.fragment)
                 for key, column in columns if is_readable else ():
                     for blob, end in _blobs_of(part.fragment, key, column).items():
-                        found[blob] = max(end, found.get(blob, 0))
+                        ends[blob] = max(end, ends.get(blob, 0))
         except BackendError as error:
             self.problem = str(error)
-        self._read[known] = is_readable, found
+        self._read[known] = is_readable, ends
         return self._read[known]
 
 
@@ -279,10 +281,10 @@ def _name_of(key: Key) -> str:
     return locations.redact(locations.join(base, path)) if base else path
 
 
-def _state_of(found: int | None, size: int | None) -> _State:
-    if found is None:
+def _state_of(actual: int | None, size: int | None) -> _State:
+    if actual is None:
         return _State.MISSING
-    return _State.SHORT if found < (size or 1) else _State.WHOLE
+    return _State.SHORT if actual < (size or 1) else _State.WHOLE
 
 
 def _state_at(session: Any, path: str, size: int | None) -> _State:

@@ -152,13 +152,13 @@ def create_branch(location: str, options: Mapping[str, str], name: str, at: Refe
             raise
 
 
-def _check_name(what: str, accepted: re.Pattern[str], name: str) -> None:
+def _check_name(kind: str, accepted: re.Pattern[str], name: str) -> None:
     if accepted.fullmatch(name) is None:
         raise InvalidInputError(
-            f"`{name}` cannot name a {what}: use ASCII letters, digits, `-`, `_` and single dots inside"
+            f"`{name}` cannot name a {kind}: use ASCII letters, digits, `-`, `_` and single dots inside"
         )
     if len(name.replace("/", _SLASH)) > _LONGEST:
-        raise InvalidInputError(f"`{name[:40]}…` is too long to name a {what}: expected at most {_LONGEST} characters")
+        raise InvalidInputError(f"`{name[:40]}…` is too long to name a {kind}: expected at most {_LONGEST} characters")
 
 
 def restore(location: str, options: Mapping[str, str], version: int) -> int:
@@ -213,9 +213,9 @@ def update_field_metadata(
         fields = _fields(dataset, location, [update.path for update in updates])
         for update, field in zip(updates, fields, strict=True):
             before: Mapping[str, str] = field.metadata
-            kept = {k: v for k, v in before.items() if not update.replaces or _is_of_the_type(k)}
-            wanted = {**kept, **update.values}
-            written[update.path] = {key: value for key, value in wanted.items() if value is not None}
+            remaining = {k: v for k, v in before.items() if not update.replaces or _is_of_the_type(k)}
+            updated = {**remaining, **update.values}
+            written[update.path] = {key: value for key, value in updated.items() if value is not None}
         dataset.update_field_metadata(written, replace=True)
         return int(dataset.version), written
 
@@ -270,14 +270,14 @@ def _fields(dataset: Any, location: str, paths: Sequence[str]) -> list[Any]:
         TableColumnNotFoundError: the dataset has no such field.
         InvalidInputError: there is no path, or two lead to one field.
     """
-    found: dict[int, Any] = {}
+    fields_by_id: dict[int, Any] = {}
     for path in paths:
         field = dataset.lance_schema.field(path)
         if field is None:
             raise TableColumnNotFoundError(f"{locations.redact(location)} has no column `{path}`")
-        if field.id() in found:
+        if field.id() in fields_by_id:
             raise InvalidInputError(f"column `{path}` is named twice")
-        found[field.id()] = field
-    if not found:
+        fields_by_id[field.id()] = field
+    if not fields_by_id:
         raise InvalidInputError("the request names no column")
-    return list(found.values())
+    return list(fields_by_id.values())

@@ -22,8 +22,8 @@ class NewFiles:
         after = self._listed()
         if self._before is None or after is None:
             return []
-        (before, _), (found, needed) = self._before, after
-        return sorted(path for place, path in found.items() if place not in before and place not in needed)
+        (before, _), (paths, needed) = self._before, after
+        return sorted(path for key, path in paths.items() if key not in before and key not in needed)
 
     def _listed(self) -> tuple[Mapping[str, str], Mapping[str, str]] | None:
         """Return what is there, and what the latest version needs; None if the dataset cannot be read."""
@@ -39,5 +39,5 @@ class NewFiles:
 
 def _places(paths: Iterable[str]) -> Mapping[str, str]:
     """Return data files and folders of indices by a name that a data file shares with the folder of its blobs."""
-    found = ("/".join(path.split("/")[:2]) for path in paths if path.startswith((f"{DATA}/", f"{INDICES}/")))
-    return {path.removesuffix(".lance"): path for path in found}
+    top_paths = ("/".join(path.split("/")[:2]) for path in paths if path.startswith((f"{DATA}/", f"{INDICES}/")))
+    return {path.removesuffix(".lance"): path for path in top_paths}

@@ -81,8 +81,8 @@ def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = No
 def _outside(location: str, named: Iterable[str]) -> list[str]:
     """Return which of the ``named`` places are outside the directory of a dataset."""
     places = places_of([*named])
-    own = place_of(location) if places else ""
-    return [place for place in dict.fromkeys(places) if place != own and not locations.is_under(own, place)]
+    directory = place_of(location) if places else ""
+    return [place for place in dict.fromkeys(places) if place != directory and not locations.is_under(directory, place)]
 
 
 def _bases(dataset: Any) -> list[str]:

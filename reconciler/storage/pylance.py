@@ -131,8 +131,8 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
 
 def expression_error(error: Exception) -> str | None:
     """Return pylance's reason for rejecting a SQL expression, else None."""
-    _, is_user_input, said = str(error).partition(_USER_INPUT)
-    return _said(said) if is_user_input else None
+    _, is_user_input, message = str(error).partition(_USER_INPUT)
+    return _said(message) if is_user_input else None
 
 
 def _said(text: str) -> str:
@@ -166,8 +166,8 @@ def in_memory(table: pa.Table, **options: Any) -> LanceDataset:
     """Return a dataset in memory that lives as long as its last reference; ``options`` are pylance's."""
     import lance
 
-    made: LanceDataset = lance.write_dataset(table, "memory://alone", **options)
-    return made
+    dataset: LanceDataset = lance.write_dataset(table, "memory://alone", **options)
+    return dataset
 
 
 def is_denied(error: BaseException, message: str) -> bool:

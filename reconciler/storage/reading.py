@@ -129,8 +129,8 @@ def is_not_found(error: Exception) -> bool:
 
 def listed(references: Any) -> Mapping[str, Any]:
     """Return the ``tags`` or ``branches`` of a dataset; list again if one was deleted while pylance read them."""
-    found: Mapping[str, Any] = repeated(references.list, _REFERENCE_GONE)
-    return found
+    listing: Mapping[str, Any] = repeated(references.list, _REFERENCE_GONE)
+    return listing
 
 
 def has_tag(dataset: Any, name: str) -> bool:
@@ -222,12 +222,12 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
 
 def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
     names = (name for name in list_directory(location, options) if not locations.is_new_place(name))
-    found = sorted(set(names) - _NO_DATA)
-    if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
+    entries = sorted(set(names) - _NO_DATA)
+    if not entries or (entries == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *entries), options)):
         return Storage(StorageKind.NOTHING)
     # The names may be confidential, and this text appears in plans, comments and answers.
-    what = "1 file or directory" if len(found) == 1 else f"{len(found):,} files or directories"
-    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {what} and no version of a dataset")
+    amount = "1 file or directory" if len(entries) == 1 else f"{len(entries):,} files or directories"
+    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {amount} and no version of a dataset")
 
 
 def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
@@ -271,9 +271,9 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
         PermissionDeniedError, ServiceUnavailableError: storage denied access or did not answer.
     """
     with translated(location, options):
-        found = probe(location, options)
-        if found.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
-            reason = found.detail or "nothing is written there"
+        storage = probe(location, options)
+        if storage.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
+            reason = storage.detail or "nothing is written there"
             raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {reason}")
         dataset = _checked_out(open_dataset(location, options), location, reference)
         expect_admitted(location, options, dataset)

@@ -59,18 +59,18 @@ def expect_same_rows(location: str, options: Mapping[str, str], dataset: Any, re
     from lance.fragment import FragmentMetadata
 
     rewritten, bases = json.loads(result.json()), dataset.base_paths()
-    own = max(bases, default=0) + 1
+    base_id = max(bases, default=0) + 1
     named = [*rewritten["original_fragments"], *rewritten["new_fragments"]]
     for file in (file for fragment in named for file in fragment["files"]):
-        file["base_id"] = own if file["base_id"] is None else file["base_id"]
-    fragments = [FragmentMetadata.from_json(json.dumps({**one, "deletion_file": None})) for one in named]
+        file["base_id"] = base_id if file["base_id"] is None else file["base_id"]
+    fragments = [FragmentMetadata.from_json(json.dumps({**fragment, "deletion_file": None})) for fragment in named]
     old = {fragment["id"] for fragment in rewritten["original_fragments"]}
-    before = _content(dataset, [one for one in dataset.get_fragments() if one.fragment_id in old])
+    before = _content(dataset, [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in old])
     with TemporaryDirectory() as folder:
-        base = lance.DatasetBasePath(locations.pylance_uri(location), None, is_dataset_root=True, id=own)
+        base = lance.DatasetBasePath(locations.pylance_uri(location), None, is_dataset_root=True, id=base_id)
         whole = lance.LanceOperation.Overwrite(dataset.lance_schema, fragments, [*bases.values(), base])
-        given = dict(options) or None
-        new = lance.LanceDataset.commit(str(Path(folder) / "new.lance"), whole, storage_options=given)
+        storage_options = dict(options) or None
+        new = lance.LanceDataset.commit(str(Path(folder) / "new.lance"), whole, storage_options=storage_options)
         difference = _difference(before, _content(new, new.get_fragments()[len(old) :]), dataset.schema, new.schema)
     if difference is not None:
         raise InvalidTableStateError(

@@ -31,7 +31,7 @@ def commit_segments(
     location: str,
     options: Mapping[str, str],
     dataset: Any,
-    wanted: WantedIndex,
+    index: WantedIndex,
     shape: Mapping[str, Any],
     executors: Executors,
 ) -> None:
@@ -45,22 +45,22 @@ def commit_segments(
     """
     at = partial(on_dataset, location, options, dataset)
     groups, model = _groups(dataset), dict[str, Any]()
-    if _is_one_task(wanted):
+    if _is_one_task(index):
         groups = [[number for group in groups for number in group]]
-    if wanted.type.is_vector and len(groups) > 1:
-        (model,) = executors(partial(at, _model), [(wanted, shape)])
-    given = {"name": wanted.name, "replace": False, **shape, **model}
-    segments = executors(partial(at, _segment), [(wanted, given, group) for group in groups])
+    if index.type.is_vector and len(groups) > 1:
+        (model,) = executors(partial(at, _model), [(index, shape)])
+    parameters = {"name": index.name, "replace": False, **shape, **model}
+    segments = executors(partial(at, _segment), [(index, parameters, group) for group in groups])
     if len(segments) > 1:
         segments = executors(partial(at, _merged), [segments])
-    dataset.commit_existing_index_segments(wanted.name, wanted.column, segments)
+    dataset.commit_existing_index_segments(index.name, index.column, segments)
 
 
-def _is_one_task(wanted: WantedIndex) -> bool:
+def _is_one_task(index: WantedIndex) -> bool:
     # For vectors in a struct pylance 14 trains no model to share, and for `dot` it trains a codebook of the residuals
     # that the segments do not encode.
-    is_nested = wanted.type.is_vector and "." in wanted.column
-    return is_nested or wanted.type in ONE_TASK or (wanted.type.is_pq and wanted.metric is Metric.DOT)
+    is_nested = index.type.is_vector and "." in index.column
+    return is_nested or index.type in ONE_TASK or (index.type.is_pq and index.metric is Metric.DOT)
 
 
 def on_dataset(
@@ -88,15 +88,15 @@ def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[st
     """Return the centroids, and the codebook, that segments must share to be merged."""
     from lance.indices import IndicesBuilder
 
-    wanted, shape = item
+    index, shape = item
     # As pylance does, train no more than there are vectors, which may be few among the rows.
-    partitions = vectors_in(dataset, wanted.column, shape["num_partitions"])
-    builder = IndicesBuilder(dataset, wanted.column)
+    partitions = vectors_in(dataset, index.column, shape["num_partitions"])
+    builder = IndicesBuilder(dataset, index.column)
     rate = max(1, min(_SAMPLES, dataset.count_rows() // max(partitions, _CODEWORDS)))
     metric = shape.get("metric", Metric.L2.value)
     ivf = builder.train_ivf(partitions, distance_type=metric, sample_rate=rate)
     model = {"num_partitions": partitions, "ivf_centroids": ivf.centroids, "skip_transpose": True}
-    if wanted.type.is_pq:
+    if index.type.is_pq:
         model["pq_codebook"] = builder.train_pq(ivf, shape["num_sub_vectors"], sample_rate=rate).codebook
     return model
 
@@ -104,13 +104,13 @@ def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[st
 def vectors_in(dataset: Any, column: str, most: int) -> int:
     """Return how many rows have a vector, counting no further than ``most``."""
     quoted = column.replace(".", "`.`")
-    there = {"filter": f"`{quoted}` IS NOT NULL", "limit": most}
-    return int(dataset.scanner(columns=[], with_row_id=True, **there).to_table().num_rows)
+    non_null = {"filter": f"`{quoted}` IS NOT NULL", "limit": most}
+    return int(dataset.scanner(columns=[], with_row_id=True, **non_null).to_table().num_rows)
 
 
 def _segment(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any], list[int]]) -> Any:
-    wanted, given, fragments = item
-    return dataset.create_index_uncommitted(wanted.column, wanted.type.value, fragment_ids=fragments, **given)
+    index, parameters, fragments = item
+    return dataset.create_index_uncommitted(index.column, index.type.value, fragment_ids=fragments, **parameters)
 
 
 def _merged(dataset: Any, segments: list[Any]) -> Any:

@@ -13,14 +13,18 @@ from reconciler.storage.reading import examine, is_not_found, listed
 
 
 def find_tags(
-    location: str, options: Mapping[str, str], wanted: Mapping[str, str], others: Collection[str] = ()
+    location: str, options: Mapping[str, str], wanted: Mapping[str, str], recorded: Collection[str] = ()
 ) -> FoundTags | Storage:
-    """Return the ``wanted`` tags and ``others`` of the dataset at ``location``, else what is there instead."""
+    """Return the ``wanted`` and ``recorded`` tags of a dataset, or the state of storage without one."""
 
     def read(dataset: Any) -> FoundTags:
-        there = _tags_of(dataset)
-        missing = (name for name, target in wanted.items() if there.get(name) != target and not _has(dataset, target))
-        return FoundTags({name: there[name] for name in sorted({*wanted, *others}) if name in there}, tuple(missing))
+        existing = _tags_of(dataset)
+        missing = (
+            name for name, target in wanted.items() if existing.get(name) != target and not _has(dataset, target)
+        )
+        return FoundTags(
+            {name: existing[name] for name in sorted({*wanted, *recorded}) if name in existing}, tuple(missing)
+        )
 
     return examine(location, options, read)
 
@@ -34,14 +38,14 @@ def write_tags(location: str, targets: Mapping[str, str | None], options: Mappin
     """
     with translated(location, options):
         dataset = open_dataset(location, options)
-        there = _tags_of(dataset)
+        existing = _tags_of(dataset)
         for name, text in targets.items():
             target = None if text is None else TagTarget.of(text)
             if target is None:
-                if name in there:
+                if name in existing:
                     dataset.tags.delete(name)
                 continue
-            write = dataset.tags.update if name in there else dataset.tags.create
+            write = dataset.tags.update if name in existing else dataset.tags.create
             write(name, (target.branch, target.version))
             dataset.checkout_version(name)  # a clean-up may have removed the version just before
 

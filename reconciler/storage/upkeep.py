@@ -41,26 +41,26 @@ _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
 
 
 def upkeep_of(
-    location: str, options: Mapping[str, str], wanted: Maintain, *, explain: bool = False
+    location: str, options: Mapping[str, str], maintain: Maintain, *, explain: bool = False
 ) -> Upkeep | Storage:
-    """Return what the dataset at ``location`` has of what is ``wanted``, or what is there instead.
+    """Return what ``maintain`` concerns of a dataset, or the state of storage without one.
 
     ``explain`` also asks pylance what a clean-up of old versions that keeps tags would remove; that removes nothing.
     """
 
     def read(dataset: Any) -> Upkeep:
-        fragments = [] if wanted.compact is None else _fragments(_tasks(dataset, wanted.compact))
+        fragments = [] if maintain.compact is None else _fragments(_tasks(dataset, maintain.compact))
         rows, indices = dataset.count_rows(), _indices(dataset)
-        there = {column for index in indices for column in index.columns}
-        missing = [one for one in wanted.indices if one.column not in there]
-        stale, is_due = wanted.stale(rows, indices), wanted.needs_compaction(len(fragments))
-        later = [*forecast.later_needs(forecast.fragments_of(dataset), wanted, indices)] if stale or is_due else []
+        indexed = {column for index in indices for column in index.columns}
+        missing = [index for index in maintain.indices if index.column not in indexed]
+        stale, is_due = maintain.stale(rows, indices), maintain.needs_compaction(len(fragments))
+        later = [*forecast.later_needs(forecast.fragments_of(dataset), maintain, indices)] if stale or is_due else []
         updated = {*(index.name for index in stale), *(name for need in later for name in need.unindexed)}
         columns = {column for index in indices if index.name in updated for column in index.columns}
-        columns |= {one.column for one in missing}
+        columns |= {index.column for index in missing}
         dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
         untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
-        problems = {one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None}
+        problems = {index.column: problem for index in missing if (problem := _problem(dataset, index)) is not None}
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -108,12 +108,12 @@ def _bytes_of(dataset: Any, fragments: Sequence[Mapping[str, Any]]) -> int | Non
 
 
 def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
-    found = []
+    indices = []
     for index in dataset.describe_indices():
         if index.name.startswith(SYSTEM_INDEX):
             continue
         details = index.details if isinstance(index.details, dict) else {}
-        found.append(
+        indices.append(
             LiveIndex(
                 index.name,
                 str(index.index_type),
@@ -124,7 +124,7 @@ def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
                 details.get("compression", {}).get("num_sub_vectors"),
             )
         )
-    return tuple(sorted(found, key=lambda index: index.name))
+    return tuple(sorted(indices, key=lambda index: index.name))
 
 
 def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int | None]:
@@ -136,11 +136,11 @@ def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int | None]
 
 
 def _field(dataset: Any, column: str) -> Any | None:
-    found, fields = None, dataset.lance_schema.fields()
+    field, fields = None, dataset.lance_schema.fields()
     for name in column.split("."):
-        found = next((field for field in fields if field.name() == name), None)
-        fields = found.children() if found is not None else []
-    return found
+        field = next((field for field in fields if field.name() == name), None)
+        fields = field.children() if field is not None else []
+    return field
 
 
 def _numbers(field: Any) -> list[int]:
@@ -153,23 +153,23 @@ def _dimension(dataset: Any, column: str) -> int | None:
     return None if field is None else getattr(field.to_arrow().type, "list_size", None)
 
 
-def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
+def _problem(dataset: Any, index: WantedIndex) -> str | None:
     """Return why pylance cannot build an index on a column that exists; None if it can."""
-    field = _field(dataset, wanted.column)
+    field = _field(dataset, index.column)
     if field is None:
         return None
-    at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
-    if wanted.type.is_vector:
-        if _dimension(dataset, wanted.column) is None:
+    at = dataset.schema.get_field_index(index.column.partition(".")[0])
+    if index.type.is_vector:
+        if _dimension(dataset, index.column) is None:
             return "it does not hold vectors"
-        is_hamming, numbers = wanted.metric is Metric.HAMMING, str(field.to_arrow().type.value_type)
-        if is_hamming and wanted.type not in (IndexType.IVF_FLAT, IndexType.IVF_HNSW_FLAT):
+        is_hamming, numbers = index.metric is Metric.HAMMING, str(field.to_arrow().type.value_type)
+        if is_hamming and index.type not in (IndexType.IVF_FLAT, IndexType.IVF_HNSW_FLAT):
             return "`metric: hamming` is for IVF_FLAT and IVF_HNSW_FLAT"
         if is_hamming is not (numbers == "uint8"):
             return f"its vectors are of {numbers}; `metric: hamming` is for uint8, and the others are for floats"
     empty = in_memory(dataset.schema.empty_table().select([at]))
     try:
-        _build(empty, wanted)  # which checks the type alone
+        _build(empty, index)  # which checks the type alone
     except (KeyError, TypeError) as error:  # pylance finds no column whose name has a backtick
         return "".join(map(str, error.args))
     except (OSError, RuntimeError, ValueError) as error:
@@ -180,15 +180,17 @@ def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
 # ---- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def _tasks(dataset: Any, wanted: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
+def _tasks(dataset: Any, compaction: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
     from lance.optimize import Compaction
 
     # Of wide rows, files are full before they have the rows of a merged fragment, and would be rewritten by every run.
-    full = (one for one in dataset.get_fragments() if one.deletion_file() is None and _fills_file(one))
+    full = (
+        fragment for fragment in dataset.get_fragments() if fragment.deletion_file() is None and _fills_file(fragment)
+    )
     options: Any = {
-        "target_rows_per_fragment": wanted.target_rows,
+        "target_rows_per_fragment": compaction.target_rows,
         "max_bytes_per_file": forecast.FILE_BYTES,
-        "excluded_fragment_ids": [one.fragment_id for one in full],
+        "excluded_fragment_ids": [fragment.fragment_id for fragment in full],
     }
     tasks: list[Any] = Compaction.plan(dataset, options).tasks
     if most_bytes is not None:
@@ -213,7 +215,7 @@ def _fragments(tasks: Iterable[Any]) -> list[Mapping[str, Any]]:
 def compact(
     location: str,
     options: Mapping[str, str],
-    wanted: WantedCompaction,
+    compaction: WantedCompaction,
     most_bytes: int | None,
     executors: Executors | None = None,
 ) -> int:
@@ -231,7 +233,7 @@ def compact(
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
         rewrite = partial(on_dataset, location, options, dataset, partial(_rewrite, location, options))
         most = None if most_bytes is None else most_bytes // COMPACTION_READS
-        done = (executors or here)(rewrite, _tasks(dataset, wanted, most))
+        done = (executors or here)(rewrite, _tasks(dataset, compaction, most))
         for result in done:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
@@ -244,7 +246,7 @@ def _rewrite(location: str, options: Mapping[str, str], dataset: Any, task: Any)
 
 
 def build_index(
-    location: str, options: Mapping[str, str], wanted: WantedIndex, executors: Executors | None = None
+    location: str, options: Mapping[str, str], index: WantedIndex, executors: Executors | None = None
 ) -> None:
     """Build an index that does not exist, in one commit; on ``executors`` in segments.
 
@@ -254,29 +256,29 @@ def build_index(
     """
     with rebased_versions(location, options) as dataset:
         if executors is None:
-            _build(dataset, wanted)
+            _build(dataset, index)
         else:
-            shape = _shape(dataset, wanted) if wanted.type.is_vector else {}
-            commit_segments(location, options, dataset, wanted, shape, executors)
+            shape = _shape(dataset, index) if index.type.is_vector else {}
+            commit_segments(location, options, dataset, index, shape, executors)
 
 
-def _build(dataset: Any, wanted: WantedIndex) -> None:
-    named = wanted.column, wanted.type.value, wanted.name
-    if wanted.type.is_vector:
-        dataset.create_index(*named, replace=False, **_shape(dataset, wanted))
+def _build(dataset: Any, index: WantedIndex) -> None:
+    named = index.column, index.type.value, index.name
+    if index.type.is_vector:
+        dataset.create_index(*named, replace=False, **_shape(dataset, index))
     else:
         dataset.create_scalar_index(*named, replace=False)
 
 
-def _shape(dataset: Any, wanted: WantedIndex) -> dict[str, Any]:
+def _shape(dataset: Any, index: WantedIndex) -> dict[str, Any]:
     """Return the parameters of a vector index; a sub-vector has 16 numbers by default."""
-    shape: dict[str, Any] = {"num_partitions": wanted.num_partitions or max(1, isqrt(dataset.count_rows()))}
-    if wanted.metric is not None:
-        shape["metric"] = wanted.metric.value
-    if wanted.type.is_pq:
-        size = _dimension(dataset, wanted.column) or 1
+    shape: dict[str, Any] = {"num_partitions": index.num_partitions or max(1, isqrt(dataset.count_rows()))}
+    if index.metric is not None:
+        shape["metric"] = index.metric.value
+    if index.type.is_pq:
+        size = _dimension(dataset, index.column) or 1
         divisor = next((lanes for lanes in (_LANES, _LANES // 2) if size % lanes == 0), 1)
-        shape["num_sub_vectors"] = wanted.num_sub_vectors or size // divisor
+        shape["num_sub_vectors"] = index.num_sub_vectors or size // divisor
     return shape
 
 

@@ -113,12 +113,12 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
 
 def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> int:
     with translated(location, options):
-        found = probe(location, options)
+        storage = probe(location, options)
         shown = locations.redact(location)
-        if found.kind is StorageKind.DATASET:
+        if storage.kind is StorageKind.DATASET:
             raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
-        if found.kind is StorageKind.NOT_LANCE:
-            raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
+        if storage.kind is StorageKind.NOT_LANCE:
+            raise InvalidTableStateError(f"{shown} is taken: {storage.detail}")
         if not commit_first(location, table, options) or not is_latest(location, 1, options):
             raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that another writer has just created")
     return 1
@@ -128,11 +128,11 @@ def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]
     """Return ``write`` with retries after another writer's commit."""
 
     @wraps(write)
-    def write_again(*given: GivenT.args, **named: GivenT.kwargs) -> ReturnedT:
+    def write_again(*args: GivenT.args, **kwargs: GivenT.kwargs) -> ReturnedT:
         for _ in range(_ATTEMPTS - 1):
             with suppress(ConcurrentModificationError):
-                return write(*given, **named)
-        return write(*given, **named)
+                return write(*args, **kwargs)
+        return write(*args, **kwargs)
 
     return write_again
 
@@ -185,8 +185,8 @@ def addition_problem(location: str, columns: Schema, options: Mapping[str, str])
     from reconciler.arrow_types import to_arrow_schema
 
     new = to_arrow_schema(columns)
-    found = examine(location, options, lambda dataset: _addition_problem(dataset, new) or "")
-    return found if isinstance(found, str) else ""
+    problem = examine(location, options, lambda dataset: _addition_problem(dataset, new) or "")
+    return problem if isinstance(problem, str) else ""
 
 
 def _addition_problem(dataset: Any, new: pa.Schema) -> str | None:
@@ -211,8 +211,8 @@ def _addition_problem(dataset: Any, new: pa.Schema) -> str | None:
     except BaseException as error:
         if not is_storage_error(error):
             raise
-        said, rows = message_of(error, "", {}), f"rows with new columns {names}"
-        return f"it has files of version {version}, in which pylance cannot rewrite {rows}: {said}"
+        reason, rows = message_of(error, "", {}), f"rows with new columns {names}"
+        return f"it has files of version {version}, in which pylance cannot rewrite {rows}: {reason}"
     return None
 
 
@@ -228,12 +228,12 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
     with next_versions(location, options) as dataset:
-        there = {name.casefold() for name in dataset.schema.names}
+        taken = {name.casefold() for name in dataset.schema.names}
         for name in expressions:
             expect_column_name(name)
-            if name.casefold() in there:
+            if name.casefold() in taken:
                 raise InvalidInputError(f"the table has a column `{name}` already")
-            there.add(name.casefold())
+            taken.add(name.casefold())
         try:
             dataset.add_columns(dict(expressions))
         except (OSError, ValueError) as error:
@@ -268,19 +268,21 @@ def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[st
     from reconciler.arrow_types import from_arrow_schema
 
     with next_versions(location, options) as dataset:
-        there = {column.name: column for column in from_arrow_schema(dataset.schema)}
-        renames = resolve({one.name: one.renamed_from for one in columns if one.renamed_from is not None}, there)
+        existing = {column.name: column for column in from_arrow_schema(dataset.schema)}
+        renames = resolve(
+            {column.name: column.renamed_from for column in columns if column.renamed_from is not None}, existing
+        )
         alterations = []
         for column in columns:
             name = renames.pending.get(column.name, column.name)
-            if name not in there or there[name].type != column.type:
-                what = f"no column `{name}` of type {column.type}"
-                raise TableSchemaValidationError(f"{locations.redact(location)} has {what}")
+            if name not in existing or existing[name].type != column.type:
+                missing = f"no column `{name}` of type {column.type}"
+                raise TableSchemaValidationError(f"{locations.redact(location)} has {missing}")
             if column.name in renames.unclear:
-                what = f"`{column.name}` and `{column.renamed_from}`, which was to be renamed"
-                raise TableSchemaValidationError(f"{locations.redact(location)} has the columns {what}")
+                both = f"`{column.name}` and `{column.renamed_from}`, which was to be renamed"
+                raise TableSchemaValidationError(f"{locations.redact(location)} has the columns {both}")
             renamed = {"name": column.name} if name != column.name else {}
-            relaxed = {"nullable": True} if column.nullable and not there[name].nullable else {}
+            relaxed = {"nullable": True} if column.nullable and not existing[name].nullable else {}
             if renamed or relaxed:
                 alterations.append({"path": _path(name), **renamed, **relaxed})
         if alterations:
