@@ -213,13 +213,13 @@ class _CatalogWriter:
         live, key = self._catalog.snapshot.tables[identifier], scalar(identifier[-1])
         if live.id in self._catalog.remarks:
             yield f"# {_comment(self._catalog.remarks[live.id])}"
-        place = self._catalog.places.get(live.id, escape(live.location))
+        location = self._catalog.places.get(live.id, escape(live.location))
         columns = self._catalog.schemas.get(live.id, ())
         properties = [*_tags(self._catalog.tags.get(live.id, {})), *self._properties(live)]
-        if place is not None and not columns and not properties and not _place_problem(place):
-            yield f"{key}: {{location: {_quoted_always(place)}}}"
+        if location is not None and not columns and not properties and not _location_problem(location):
+            yield f"{key}: {{location: {_quoted_always(location)}}}"
         else:
-            yield from _block(key, [*_location(place), *_schema(columns), *properties])
+            yield from _block(key, [*_location(location), *_schema(columns), *properties])
 
     def _properties(self, live: LiveNamespace | LiveTable) -> Iterator[str]:
         is_owned, ours = ownership.owner_of(live.properties) is not None, ownership.recorded_keys(live.properties)
@@ -244,14 +244,14 @@ class _CatalogWriter:
             yield from _block("properties", written)
 
 
-def _place_problem(place: str) -> str | None:
-    return locations.check_table(place) or _cannot_hold(place)
+def _location_problem(location: str) -> str | None:
+    return locations.check_table(location) or _cannot_hold(location)
 
 
-def _location(place: str | None) -> Iterator[str]:
-    if place is not None:
-        reason = _place_problem(place)
-        yield f"# location is left out: {reason}" if reason else f"location: {scalar(place)}"
+def _location(location: str | None) -> Iterator[str]:
+    if location is not None:
+        reason = _location_problem(location)
+        yield f"# location is left out: {reason}" if reason else f"location: {scalar(location)}"
 
 
 def _schema(columns: Schema) -> Iterator[str]:
@@ -265,9 +265,9 @@ def _schema(columns: Schema) -> Iterator[str]:
 
 def _tags(targets: Mapping[str, str]) -> Iterator[str]:
     if targets:
-        found = {name: TagTarget.of(target) for name, target in targets.items()}
+        parsed = {name: TagTarget.of(target) for name, target in targets.items()}
         lines = (
-            f"{scalar(name)}: {{branch: {_value(tag.branch)}, version: {tag.version}}}" for name, tag in found.items()
+            f"{scalar(name)}: {{branch: {_value(tag.branch)}, version: {tag.version}}}" for name, tag in parsed.items()
         )
         yield from _block("tags", lines)
 

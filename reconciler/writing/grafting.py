@@ -64,16 +64,16 @@ def graft(
         _graft(base, below, splices)
         added_catalogs = {entry.key.value: _plain(entry.value, splices.name_of, (entry.key.value,)) for entry in below}
         expected = _merged(_plain(base, splices.name_of), added_catalogs)
-    made = splices.done()
+    grafted = splices.done()
     try:
-        is_right = _plain(_composed(made), splices.name_of) == expected
+        is_right = _plain(_composed(grafted), splices.name_of) == expected
     except yaml.YAMLError:
         is_right = False
     if not is_right:
         raise ManifestError(
             [Problem(name, 0, 0, "cannot be extended in place; write the blocks to a file of their own with -o")]
         )
-    return (mark + made).encode("utf-8")
+    return (mark + grafted).encode("utf-8")
 
 
 def variable_values(texts: Iterable[str], expanded: Callable[[str], str], folder: str) -> dict[tuple[str, str], str]:
@@ -92,10 +92,10 @@ def variable_values(texts: Iterable[str], expanded: Callable[[str], str], folder
             template = value.value if isinstance(value, yaml.ScalarNode) else ""
             if key.value == "location":
                 template = _UP_TO_VARIABLE.sub(r"\1", template)
-            made = expanded(template) if "${var:" in template else template
-            if made != template:
-                made = locations.absolute(made, folder) if key.value == "location" else made
-                templates.setdefault((key.value, made), template)
+            resolved = expanded(template) if "${var:" in template else template
+            if resolved != template:
+                resolved = locations.absolute(resolved, folder) if key.value == "location" else resolved
+                templates.setdefault((key.value, resolved), template)
     return templates
 
 
@@ -129,11 +129,11 @@ class _Splices:
         self.replace(len(self.text), len(self.text), gap + "".join(line + self._line_end for line in lines))
 
     def done(self) -> str:
-        made, at = [], 0
+        pieces, at = [], 0
         for start, end, text in sorted(self._found, key=lambda splice: splice[:2]):
-            made += [self.text[at:start], text]
+            pieces += [self.text[at:start], text]
             at = end
-        return "".join([*made, self.text[at:]])
+        return "".join([*pieces, self.text[at:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ class _Entry:
 
     def indented(self, column: int) -> list[str]:
         """Return its lines, indented to ``column``."""
-        own = self.key.start_mark.column
-        return [" " * column + line[own:] for line in self.lines[self.first : self.end]]
+        indent = self.key.start_mark.column
+        return [" " * column + line[indent:] for line in self.lines[self.first : self.end]]
 
 
 def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator[_Entry]:
@@ -260,8 +260,8 @@ def _plain(node: yaml.Node | None, name_of: _NameOf, path: tuple[str, ...] = ())
     return {} if node is None or _is_nothing(node) else str(node.value)
 
 
-def _merged(one: Plain, other: Plain) -> Plain:
-    """Return both merged; ``one`` wins where they differ."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return one
-    return {**other, **{key: _merged(value, other[key]) if key in other else value for key, value in one.items()}}
+def _merged(first: Plain, second: Plain) -> Plain:
+    """Return both merged; ``first`` wins where they differ."""
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return first
+    return {**second, **{key: _merged(value, second[key]) if key in second else value for key, value in first.items()}}

@@ -100,7 +100,7 @@ class _Live:
     owner: str
     snapshot: Snapshot
     chosen: Snapshot = field(default_factory=Snapshot)
-    found: UnregisteredDatasets = field(default_factory=UnregisteredDatasets)
+    unregistered: UnregisteredDatasets = field(default_factory=UnregisteredDatasets)
 
     @property
     def label(self) -> str:
@@ -115,8 +115,8 @@ class _Live:
         return scope.folded() if self.backend.capabilities().folds_case else scope
 
     def keep(self, names: Iterable[Identifier]) -> None:
-        kept = set(names)
-        self.chosen = within(self.chosen, lambda one: one.id in kept)
+        remaining = set(names)
+        self.chosen = within(self.chosen, lambda entry: entry.id in remaining)
 
 
 def import_(
@@ -217,21 +217,23 @@ def _read(
     manifest: Manifest, connections: Mapping[str, Connection], folder: str, options: ImportOptions
 ) -> list[_Live]:
     snapshots = read_all(
-        connections.values(), lambda one: one.spec.scan(one.backend, one.desired.scope), options.parallelism
+        connections.values(),
+        lambda connection: connection.spec.scan(connection.backend, connection.desired.scope),
+        options.parallelism,
     )
     places = secret_places_of(manifest)
     return [
         _Live(
             name,
-            one.spec,
-            one.backend,
+            connection.spec,
+            connection.backend,
             manifest.catalogs[name].config.texts(folder),
             places,
-            one.desired.scope,
-            one.desired.owner,
+            connection.desired.scope,
+            connection.desired.owner,
             snapshot,
         )
-        for (name, one), snapshot in zip(connections.items(), snapshots, strict=True)
+        for (name, connection), snapshot in zip(connections.items(), snapshots, strict=True)
     ]
 
 
@@ -274,14 +276,14 @@ def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions)
 
 
 def _following(live: _Live, existing: DesiredCatalog) -> set[Identifier]:
-    """Return what the mirror of a catalog wants there: its entries, and their namespaces."""
+    """Return the entries of a catalog's mirror and their namespaces."""
     if existing.mirror is None:
         return set()
     tables, owned = live.snapshot.tables.items(), partial(ownership.is_same_owner, owner=existing.owner)
-    mirrored = {name for name, one in tables if ownership.mirror_of(one.properties) == existing.mirror.origin}
+    mirrored = {name for name, entry in tables if ownership.mirror_of(entry.properties) == existing.mirror.origin}
     above = {name[:depth] for name in mirrored for depth in range(1, len(name))}
-    made = (live.snapshot.namespaces[name] for name in above if name in live.snapshot.namespaces)
-    return mirrored | {one.id for one in made if owned(ownership.owner_of(one.properties))}
+    ancestors = (live.snapshot.namespaces[name] for name in above if name in live.snapshot.namespaces)
+    return mirrored | {entry.id for entry in ancestors if owned(ownership.owner_of(entry.properties))}
 
 
 def _forgotten(live: _Live, existing: DesiredCatalog) -> Iterator[LiveTable]:
@@ -294,13 +296,13 @@ def _forgotten(live: _Live, existing: DesiredCatalog) -> Iterator[LiveTable]:
 
 def _remarks(live: _Live) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
-    yield from (f"{live.label}: {line}" for line in live.found.nameless)
-    if not (live.snapshot.namespaces or live.snapshot.tables or live.found.tables):
+    yield from (f"{live.label}: {line}" for line in live.unregistered.nameless)
+    if not (live.snapshot.namespaces or live.snapshot.tables or live.unregistered.tables):
         roots = ", ".join(map(hiding(live.places), map(locations.redact, live.backend.roots())))
-        where = f" under {roots}" if roots else ""
+        under_roots = f" under {roots}" if roots else ""
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
         yield _missing_root(live) or (
-            f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
+            f"{live.label}: there is no namespace and no Lance table{under_roots}{within_scope}. "
             "If you expected some, check `config`, or find data without entries with --from-storage."
         )
 
@@ -317,9 +319,9 @@ def _search(lives: Sequence[_Live], parallelism: int) -> None:
     claimed = {*map(locations.objects_of, storage.places_of(entered))}
     for live in lives:
         with live.spec.errors():
-            live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
-        claimed.update(storage.places_of([table.location for table in live.found.tables.values()]))
-        live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.found.tables})
+            live.unregistered = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
+        claimed.update(storage.places_of([table.location for table in live.unregistered.tables.values()]))
+        live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.unregistered.tables})
 
 
 def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
@@ -346,7 +348,7 @@ def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
 def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
     """Return the part of a catalog to write."""
 
-    def place(table: LiveTable) -> str | None:
+    def location_text(table: LiveTable) -> str | None:
         try:
             default = live.backend.default_location(table.id)
         except BackendError:  # it depends on a missing object
@@ -355,10 +357,10 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
 
     text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
     roots = {root: text for root in live.backend.roots() if text is not None}
-    roots |= {place: said for place, said in live.places.items() if place not in roots}
+    roots |= {location: text for location, text in live.places.items() if location not in roots}
     texts = {location: text for (key, location), text in options.templates.items() if key == "location"} | roots
     roots = {location: texts[location] for location in sorted(texts, key=len, reverse=True)}
-    places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
+    texts_of_locations = in_parallel(location_text, live.chosen.tables.values(), options.parallelism)
     is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(
         live.name,
@@ -366,10 +368,10 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
         live.texts if is_new else {},
         live.chosen,
         live.scope if is_new else EVERYTHING,
-        places=dict(zip(live.chosen.tables, places, strict=True)),
+        places=dict(zip(live.chosen.tables, texts_of_locations, strict=True)),
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         tags=_tags(live, options.parallelism),
-        remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
+        remarks=dict.fromkeys(live.unregistered.tables, _UNREGISTERED),
         is_followed=options.policies,
         templates=options.templates,
         capabilities=live.backend.capabilities(),
@@ -379,24 +381,24 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
 def _tags(live: _Live, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
     """Return the tags that lancens set: a plan without them would remove them."""
 
-    def look(table: LiveTable) -> Mapping[str, str]:
+    def tags_of(table: LiveTable) -> Mapping[str, str]:
         options = live.backend.table_storage_options(table)
-        found = storage.find_tags(table.location, options, {}, ownership.recorded_tags(table.properties))
-        return {} if isinstance(found, Storage) else found.there
+        tags = storage.find_tags(table.location, options, {}, ownership.recorded_tags(table.properties))
+        return {} if isinstance(tags, Storage) else tags.there
 
     tagged = [table for table in live.chosen.tables.values() if ownership.recorded_tags(table.properties)]
-    return {table.id: tags for table, tags in zip(tagged, in_parallel(look, tagged, parallelism), strict=True)}
+    return {table.id: tags for table, tags in zip(tagged, in_parallel(tags_of, tagged, parallelism), strict=True)}
 
 
 def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:
     tables = list(live.chosen.tables.values())
-    looked = in_parallel(
+    probed = in_parallel(
         lambda table: storage.probe(table.location, live.backend.table_storage_options(table)),
         tables,
         parallelism,
     )
     return {
-        table.id: found.schema
-        for table, found in zip(tables, looked, strict=True)
-        if found.kind is StorageKind.DATASET and found.schema is not None
+        table.id: stored.schema
+        for table, stored in zip(tables, probed, strict=True)
+        if stored.kind is StorageKind.DATASET and stored.schema is not None
     }

@@ -100,25 +100,25 @@ def manageable(snapshot: Snapshot, owner: str, *, unmanaged: bool = False) -> Sn
         manager = ownership.owner_of(live.properties)
         if manager is not None and not ownership.is_same_owner(manager, owner) and not unmanaged:
             foreign[manager].append(live.id)
-    left = (_left_out(manager, sorted(found)) for manager, found in sorted(foreign.items()))
+    left = (_left_out(manager, sorted(names)) for manager, names in sorted(foreign.items()))
 
     def is_wanted(live: LiveNamespace | LiveTable) -> bool:
         manager = ownership.owner_of(live.properties)
         return manager is None or (not unmanaged and ownership.is_same_owner(manager, owner))
 
-    kept = within(snapshot, is_wanted)
+    remaining = within(snapshot, is_wanted)
     return Snapshot(
-        {key: _without_noise(one) for key, one in kept.namespaces.items()},
-        {key: _without_noise(one) for key, one in kept.tables.items()},
+        {key: _without_noise(entry) for key, entry in remaining.namespaces.items()},
+        {key: _without_noise(entry) for key, entry in remaining.tables.items()},
         (*snapshot.notes, *left),
     )
 
 
-def within(snapshot: Snapshot, wanted: Callable[[LiveNamespace | LiveTable], bool]) -> Snapshot:
-    """Return the part of ``snapshot`` that is wanted."""
+def within(snapshot: Snapshot, selects: Callable[[LiveNamespace | LiveTable], bool]) -> Snapshot:
+    """Return the part of ``snapshot`` that ``selects`` accepts."""
     return Snapshot(
-        {key: one for key, one in snapshot.namespaces.items() if wanted(one)},
-        {key: one for key, one in snapshot.tables.items() if wanted(one)},
+        {key: entry for key, entry in snapshot.namespaces.items() if selects(entry)},
+        {key: entry for key, entry in snapshot.tables.items() if selects(entry)},
         snapshot.notes,
     )
 
@@ -133,11 +133,11 @@ def _without_noise(live: LiveT) -> LiveT:
     """Keep the properties that lancens set on an owned object, and those that users set on an unowned one."""
     properties = live.properties
     if ownership.owner_of(properties) is not None:
-        kept = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS, ownership.TAGS}
+        useful_keys = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS, ownership.TAGS}
     else:
         users = frozenset(key for key in properties.keys() - _ENGINE_KEYS if not ownership.is_reserved_key(key))
-        kept = users | {ownership.KEYS}  # those that policies set
-    return replace(live, properties={key: value for key, value in properties.items() if key in kept})
+        useful_keys = users | {ownership.KEYS}  # those that policies set
+    return replace(live, properties={key: value for key, value in properties.items() if key in useful_keys})
 
 
 def is_owned_outside(snapshot: Snapshot, owner: str, selection: Scope) -> bool:

@@ -47,18 +47,18 @@ def first_manifest(impl: str, name: str) -> str:
 
 
 def _config(impl: str, model: type[BackendConfig]) -> list[str]:
-    described = [one for one in describe_keys(model) if one.is_preferred and not one.key.endswith(".*")]
-    required = [one for one in described if one.is_required]
+    described = [setting for setting in describe_keys(model) if setting.is_preferred and not setting.key.endswith(".*")]
+    required = [setting for setting in described if setting.is_required]
     lines = ["    # More keys of config:"] if len(required) < len(described) else []
-    for one in described:
-        if not one.is_required:
-            variable = re.sub(r"\W", "_", f"{impl}_{one.key}".upper())
+    for setting in described:
+        if not setting.is_required:
+            variable = re.sub(r"\W", "_", f"{impl}_{setting.key}".upper())
             secret = f'"${{env:{variable}}}"'
-            value = secret if is_sensitive_key(one.key) else one.default or ""
-            lines += [f"    #   {one.key}: {value}".rstrip()]
+            value = secret if is_sensitive_key(setting.key) else setting.default or ""
+            lines += [f"    #   {setting.key}: {value}".rstrip()]
     lines += ["    # Options for opening datasets: storage.region and the like."]
     lines += ["    config:" if required else "    config: {}"]
-    for one in required:
-        likely = _LIKELY_OF.get((impl, one.key)) or _LIKELY.get(one.key, "fill-in")
-        lines += [f"      {one.key}: {scalar(likely)}"]
+    for setting in required:
+        likely = _LIKELY_OF.get((impl, setting.key)) or _LIKELY.get(setting.key, "fill-in")
+        lines += [f"      {setting.key}: {scalar(likely)}"]
     return lines
