@@ -25,8 +25,8 @@ from reconciler.output.wording import (
     differences,
     entries_of,
     headline,
-    place,
     settings,
+    shown_location,
     waiting_line,
     word_of,
 )
@@ -78,9 +78,9 @@ class Fold:
     def source(self) -> str:
         """The line, or else the file, that all of it is written in; escaped."""
         for form in ("{0.file}:{0.line}", "{0.file}"):
-            found = {form.format(entry.source) for entry in self.entries if entry.source}
-            if len(found) == 1:
-                return display.printable(found.pop())
+            sources = {form.format(entry.source) for entry in self.entries if entry.source}
+            if len(sources) == 1:
+                return display.printable(sources.pop())
         return ""
 
     def names(self, omissions: Omissions, most: int = NAMED) -> str:
@@ -89,8 +89,8 @@ class Fold:
         shared = 0 if len(catalogs) > 1 else 1 if len(namespaces) > 1 else len(self.first.identifier)
         shown = omissions.first(self.entries, most)
         named = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in shown)
-        rest = len(self.entries) - len(shown)
-        return ", ".join(named) + (f" and {rest:,} more" if rest else "")
+        unnamed = len(self.entries) - len(shown)
+        return ", ".join(named) + (f" and {unnamed:,} more" if unnamed else "")
 
     def by_namespace(self) -> Iterator[tuple[str, Sequence[Detail], Fold]]:
         """Yield the parts of the fold: a namespace's address, and the details of all objects in the part.
@@ -106,7 +106,7 @@ class Fold:
     def _details(self, entry: Entry) -> Sequence[Detail]:
         """Return where the data is, with an ellipsis for the object's name, and values that others do not have."""
         details: list[Detail] = []
-        located = place(entry)
+        located = shown_location(entry)
         if located:
             words, location = located
             named = [*re.finditer(rf"(?<=/){re.escape(entry.identifier[-1])}(?=[./]|$)", location)]
@@ -115,9 +115,9 @@ class Fold:
             details.append((words, location))
         if self.common is not None:
             details += (
-                (f"{display.key(own.label)} was", own.before or "")
-                for own, shared in zip(differences(entry), differences(self.common), strict=False)
-                if own.before != shared.before
+                (f"{display.key(field.label)} was", field.before or "")
+                for field, shared in zip(differences(entry), differences(self.common), strict=False)
+                if field.before != shared.before
             )
         return tuple(details)
 
@@ -258,10 +258,10 @@ def _kind(entry: Entry) -> Hashable:
 def _cause(entry: Entry) -> Hashable:
     """Return what equal entries have in common."""
     does = entry.action if isinstance(entry, Change) else entry.would if isinstance(entry, Protection) else None
-    found: Hashable = () if does and does.removes else (differences(entry), columns(entry), settings(entry))
+    content: Hashable = () if does and does.removes else (differences(entry), columns(entry), settings(entry))
     if entry.code is ReasonCode.POLICY:
-        found = tuple((field.label, field.after) for field in differences(entry))
-    return type(entry), entry.kind, does, entry.code, repr(sorted(_common(entry).params.items())), found
+        content = tuple((field.label, field.after) for field in differences(entry))
+    return type(entry), entry.kind, does, entry.code, repr(sorted(_common(entry).params.items())), content
 
 
 def _with_one_before(group: Sequence[Entry]) -> Entry:
@@ -271,11 +271,11 @@ def _with_one_before(group: Sequence[Entry]) -> Entry:
         return first
     known = {(field.path, field.before) for entry in group if isinstance(entry, Change) for field in entry.fields}
     number = Counter(path for path, _ in known)
-    others = (
+    fields = (
         field if number[field.path] == 1 else field.model_copy(update={"before": display.ELLIPSIS})
         for field in first.fields
     )
-    return first.model_copy(update={"fields": tuple(others)})
+    return first.model_copy(update={"fields": tuple(fields)})
 
 
 def _common(entry: Entry) -> Entry:
@@ -287,7 +287,7 @@ def _common(entry: Entry) -> Entry:
     if isinstance(entry, Blocked):
         named = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
     texts = sorted(filter(None, map(locations.redact, named)), key=len, reverse=True)
-    own = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
+    own_text = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
     path = entry.identifier
     tails = ["/".join(path[start:]) for start in range(len(path)) if path[start:] != ("",)]
 
@@ -296,7 +296,7 @@ def _common(entry: Entry) -> Entry:
             return tuple(without(each) for each in value)
         if not isinstance(value, str):
             return value
-        return own.sub(display.ELLIPSIS, value) if own else value
+        return own_text.sub(display.ELLIPSIS, value) if own_text else value
 
     params = {key: without(value) for key, value in entry.params.items()}
     for key in ("name", "mirror"):
@@ -307,9 +307,9 @@ def _common(entry: Entry) -> Entry:
     return entry.model_copy(update={"params": params})
 
 
-def covered_line(found: Iterable[Section]) -> str:
+def covered_line(shown_sections: Iterable[Section]) -> str:
     """Return the sentence that approval covers folded removals; empty if none are folded."""
-    removals = [row for section in found for row in section.rows if _risk(first_of(row)) == _GOES]
+    removals = [row for section in shown_sections for row in section.rows if _risk(first_of(row)) == _GOES]
     if not any(isinstance(row, Fold) for row in removals):
         return ""
     return f"Approval covers all {len(entries_in(removals)):,} removals, also those that are folded."

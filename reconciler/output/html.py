@@ -36,7 +36,7 @@ _Tally = Iterator[tuple[str, str, int]]
 
 def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
     """Return the page; ``removed`` is what to say of the data of deregistered tables."""
-    total, found = len(entries_of(plan)), sections(plan, Omissions(limits=False))
+    total, shown_sections = len(entries_of(plan)), sections(plan, Omissions(limits=False))
 
     def is_open(entry: Entry) -> bool:
         return comes_first(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(differences(entry) or columns(entry)))
@@ -47,8 +47,8 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
         plan=plan,
         total=total,
         tiles=[*_tiles(plan)],
-        covered=covered_line(found),
-        catalogs=[(section, [*_groups(section.rows)]) for section in found],
+        covered=covered_line(shown_sections),
+        catalogs=[(section, [*_groups(section.rows)]) for section in shown_sections],
         choices=sorted({entry.catalog for entry in entries_of(plan)}),
         groups_open=total <= _OPEN_GROUPS_UP_TO,
         is_open=is_open,
@@ -76,9 +76,9 @@ def _groups(ordered: Sequence[Row]) -> Iterator[tuple[Identifier | Fold | None, 
 
 def _tally(entries: Sequence[Entry]) -> _Tally:
     """Yield each symbol, its style and its count."""
-    found = Counter((entry.symbol, style_of(entry)) for entry in entries)
+    numbers = Counter((entry.symbol, style_of(entry)) for entry in entries)
     order = [("!", BLOCKED), *SYMBOLS.items()]
-    return ((symbol, style, found[symbol, style]) for symbol, style in order if found[symbol, style])
+    return ((symbol, style, numbers[symbol, style]) for symbol, style in order if numbers[symbol, style])
 
 
 def _group_of(row: Row) -> Identifier | Fold | None:

@@ -26,13 +26,13 @@ class Case:
 def render_junit(plan: Plan) -> str:
     """Return the plan as test suites, one a catalog: blocked objects fail, changes pass."""
     blocked = [
-        Case(one.catalog, f"blocked {one.address}", f"{one.reason}\n{one.remedy}".strip(), one.reason)
-        for one in plan.blocked
+        Case(entry.catalog, f"blocked {entry.address}", f"{entry.reason}\n{entry.remedy}".strip(), entry.reason)
+        for entry in plan.blocked
     ]
     changes = [
-        Case(one.catalog, f"{word_of(one)} {one.address}", one.reason)
-        for one in entries_of(plan)
-        if not isinstance(one, Blocked)
+        Case(entry.catalog, f"{word_of(entry)} {entry.address}", entry.reason)
+        for entry in entries_of(plan)
+        if not isinstance(entry, Blocked)
     ]
     return junit_of("lancens plan", [summary.name for summary in plan.catalogs], [*blocked, *changes])
 
@@ -44,15 +44,15 @@ def junit_of(name: str, suites: Iterable[str], cases: Iterable[Case]) -> str:
     for case in cases:
         by_suite[case.suite].append(case)
     for suite in suites:
-        own = by_suite[suite]
-        failures = sum(case.problem is not None for case in own)
-        node = ElementTree.SubElement(root, "testsuite", name=suite, tests=str(len(own)), failures=str(failures))
-        for case in own:
-            made = ElementTree.SubElement(node, "testcase", classname=suite, name=display.message(case.name))
+        members = by_suite[suite]
+        failures = sum(case.problem is not None for case in members)
+        node = ElementTree.SubElement(root, "testsuite", name=suite, tests=str(len(members)), failures=str(failures))
+        for case in members:
+            element = ElementTree.SubElement(node, "testcase", classname=suite, name=display.message(case.name))
             if case.problem is None:
-                ElementTree.SubElement(made, "system-out").text = _lines(case.text)
+                ElementTree.SubElement(element, "system-out").text = _lines(case.text)
             else:
-                failure = ElementTree.SubElement(made, "failure", message=display.message(case.problem))
+                failure = ElementTree.SubElement(element, "failure", message=display.message(case.problem))
                 failure.text = _lines(case.text)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

@@ -149,14 +149,14 @@ class _Comment:
     def _assembled(self, room: float) -> str:
         heading = _heading(self._plan, self._omissions)
         self._parts, self._left = [], room - length_of(heading)
-        found = sections(self._plan, self._omissions)
-        for section in found:
+        shown_sections = sections(self._plan, self._omissions)
+        for section in shown_sections:
             self._table(section)
             self._folds(section)
             if section.waiting and not self._add(_part("sentence", sentence=section.waiting)):
                 self._omissions.notes += 1
             self._schemas(section)
-        covered = covered_line(found)
+        covered = covered_line(shown_sections)
         if covered and not self._add(_part("sentence", sentence=covered)):
             self._omissions.notes += 1
         self._notes()
@@ -205,11 +205,11 @@ class _Comment:
             sight, moved = sight + moved, 0
         if len(shown) - sight - moved <= FOLD_OVER and not moved:
             sight = len(shown)
-        rest = sight + moved
+        changes_from = sight + moved
         parts = (
             (shown[:sight], False, "change"),
-            (shown[sight:rest], True, "move"),
-            (shown[rest:], len(shown) - rest > FOLD_OVER, "change"),
+            (shown[sight:changes_from], True, "move"),
+            (shown[changes_from:], len(shown) - changes_from > FOLD_OVER, "change"),
         )
         for part, folded, word in parts:
             title = f"{count(len(part), word)} in {_in(section)}"

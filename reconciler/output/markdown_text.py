@@ -40,7 +40,7 @@ def prose(text: str) -> str:
     """Return visible ``text`` with all punctuation encoded that Markdown interprets."""
     apart = _REFERENCE.split(text)
     return _WORD_JOINER.join(
-        _ENCODED.sub(lambda found: found[0] if found[0] in _READABLE else f"&#{ord(found[0])};", part) for part in apart
+        _ENCODED.sub(lambda match: match[0] if match[0] in _READABLE else f"&#{ord(match[0])};", part) for part in apart
     )
 
 

@@ -51,10 +51,10 @@ def _report(report: ApplyReport) -> str:
         for result in listed
     ]
     unlisted = len(report.results) - len(listed)
-    rest = f"and {unlisted:,} more" if unlisted else ""
-    return _table(summary_line(report), ("Result", "Catalog", "Object", "Details"), rows, rest)
+    remark = f"and {unlisted:,} more" if unlisted else ""
+    return _table(summary_line(report), ("Result", "Catalog", "Object", "Details"), rows, remark)
 
 
-def _table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "") -> str:
+def _table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]], remark: str = "") -> str:
     """Return a table whose texts are safe to show on a terminal; the template escapes them for HTML."""
-    return render_fragment(__package__, "table", caption=caption, headings=headings, rows=rows, rest=rest)
+    return render_fragment(__package__, "table", caption=caption, headings=headings, rows=rows, remark=remark)

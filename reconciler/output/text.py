@@ -23,8 +23,8 @@ from reconciler.output.wording import (
     columns,
     differences,
     headline,
-    place,
     settings,
+    shown_location,
     style_of,
     word_of,
 )
@@ -116,8 +116,8 @@ class _View:
         self._omissions = Omissions(limits=not full)
 
     def lines(self) -> Iterator[Line]:
-        found = sections(self._plan, self._omissions, full=self._full)
-        groups = [(section, [*self._rows(section.rows)]) for section in found]
+        shown_sections = sections(self._plan, self._omissions, full=self._full)
+        groups = [(section, [*self._rows(section.rows)]) for section in shown_sections]
         widths = self._columns([row for _, rows in groups for row in rows])
         for section, rows in groups:
             impl = f" ({display.name(section.summary.impl)})" if section.summary else ""
@@ -129,7 +129,7 @@ class _View:
             if section.waiting:
                 yield from self._paragraph(section.waiting, _MARGIN)
             yield []
-        covered = covered_line(found)
+        covered = covered_line(shown_sections)
         if covered:
             yield from self._paragraph(covered, "", "remove")
             yield []
@@ -170,13 +170,13 @@ class _View:
         yield from self._quiet(fold.names(self._omissions))
         if fold.common is not None:
             return
-        found = [(differences(entry), columns(entry)) for entry in fold.entries]
-        if len(set(found)) == 1:
-            yield from self._difference_lines(found[0][0])
-            yield from self._column_lines(found[0][1])
+        contents = [(differences(entry), columns(entry)) for entry in fold.entries]
+        if len(set(contents)) == 1:
+            yield from self._difference_lines(contents[0][0])
+            yield from self._column_lines(contents[0][1])
             return
-        fields = Counter(difference.label for same, _ in found for difference in same)
-        fields.update(f"column {column.label}" for _, added in found for column in added)
+        fields = Counter(difference.label for same, _ in contents for difference in same)
+        fields.update(f"column {column.label}" for _, added in contents for column in added)
         most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_FIELDS_NAMED))
         more = len(fields) - _FIELDS_NAMED
         yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
@@ -184,14 +184,14 @@ class _View:
     def _columns(self, rows: Sequence[_Row]) -> _Columns:
         name = min(max((display.width_of(row.name) for row in rows), default=0), _WIDEST_NAME)
         word = max((len(row.word) for row in rows), default=0)
-        wanted = max((display.width_of(row.headline) for row in rows), default=0)
+        headline = max((display.width_of(row.headline) for row in rows), default=0)
         if self._width is None:
-            return _Columns(name, word, wanted)
+            return _Columns(name, word, headline)
         source = max((display.width_of(row.source) for row in rows), default=0)
         left = self._width - len(_BEFORE_NAME) - name - len(_GAP) - word - len(_GAP)
         room = left - (source + len(_GAP) if source else 0)
-        if room >= min(wanted, _NARROWEST_HEADLINE):
-            return _Columns(name, word, min(wanted, room))
+        if room >= min(headline, _NARROWEST_HEADLINE):
+            return _Columns(name, word, min(headline, room))
         name = min(name, self._width - len(_BEFORE_NAME) - len(_GAP) - word)
         return _Columns(name, word, None)
 
@@ -213,27 +213,27 @@ class _View:
             if not fits:
                 yield from self._quiet(row.source)
             return
-        first, *rest = display.wrap(row.headline, max(widths.headline, 1))
+        first, *further = display.wrap(row.headline, max(widths.headline, 1))
         tail = " " * (widths.headline - display.width_of(first)) + _GAP + row.source
         yield [*start, (gap + first, ""), (tail if row.source else "", "quiet")]
-        yield from ([(below + part, "")] for part in rest)
+        yield from ([(below + part, "")] for part in further)
 
     # ---- below a row ---------------------------------------------------------------------------------------------
 
     def _details(self, change: Change) -> Iterator[Line]:
         yield from self._quiet(self._removed.get(change.key, ""))
-        located = place(change)
+        located = shown_location(change)
         if located:
-            what, location = located
-            yield from self._quiet(f"{what} {self._value(location)}")
+            words, location = located
+            yield from self._quiet(f"{words} {self._value(location)}")
         yield from self._difference_lines(differences(change))
         if self._full:
             yield from self._difference_lines(settings(change))
         if self._full or change.before is not None:
             yield from self._column_lines(columns(change))
 
-    def _difference_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
-        for difference in found:
+    def _difference_lines(self, differences: Iterable[ShownField]) -> Iterator[Line]:
+        for difference in differences:
             label = self._value(difference.label, display.key)
             if difference.before is None or difference.after is None:
                 added = difference.before is None
@@ -250,8 +250,8 @@ class _View:
             yield from self._paragraph(before, f"{_INDENT}     ", "remove")
             yield from self._paragraph(after, f"{_INDENT}  -> ", "add")
 
-    def _column_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
-        for column in found:
+    def _column_lines(self, columns: Iterable[ShownField]) -> Iterator[Line]:
+        for column in columns:
             label = self._value(column.label, display.key)
             text = " -> ".join(map(self._value, column.values))
             yield from self._signed(column.symbol, f"column {label}: {text}")
@@ -279,8 +279,8 @@ class _View:
         for note in listed:
             yield from self._paragraph(f"{display.name(note.catalog)}: {display.printable(note.message)}", _MARGIN)
         if len(listed) < len(notes):
-            rest = count(len(notes) - len(listed), "more note")
-            yield [(f"{_MARGIN}and {rest}", "quiet")]
+            unlisted = count(len(notes) - len(listed), "more note")
+            yield [(f"{_MARGIN}and {unlisted}", "quiet")]
         yield []
 
     # ---- room ----------------------------------------------------------------------------------------------------

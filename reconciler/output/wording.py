@@ -87,10 +87,10 @@ def headline(entry: Entry) -> str:
 
 def cost(jobs: Iterable[UpkeepJob]) -> str:
     """Return what jobs of `maintain` read, write and index."""
-    found = [*jobs]
-    rows = sum(job.rows for job in found)
+    counted = [*jobs]
+    rows = sum(job.rows for job in counted)
     indexed = f", indexes {count(rows, 'row')}" if rows else ""
-    reads, writes = total_size(job.reads for job in found), total_size(job.writes for job in found)
+    reads, writes = total_size(job.reads for job in counted), total_size(job.writes for job in counted)
     return f"reads {reads}, writes {writes}{indexed}"
 
 
@@ -122,15 +122,15 @@ def _jobs_line(plan: Plan) -> str:
     """Return the last line of a plan of `maintain`."""
     blocked = f"{len(plan.blocked):,} blocked" if plan.blocked else ""
     if plan.is_empty:
-        looked = count(sum(catalog.desired_objects for catalog in plan.catalogs), "dataset")
-        return f"No jobs. {looked} looked at{f'; {blocked}' if blocked else ''}. Nothing was changed."
+        datasets = count(sum(catalog.desired_objects for catalog in plan.catalogs), "dataset")
+        return f"No jobs. {datasets} looked at{f'; {blocked}' if blocked else ''}. Nothing was changed."
     jobs = plan.summary()
-    said = [f"{count(jobs.compact, 'dataset')} to compact"] if jobs.compact else []
-    said += [f"{_indices(jobs.build)} to build"] if jobs.build else []
-    said += [f"{_indices(jobs.optimize)} to bring up to date"] if jobs.optimize else []
+    parts = [f"{count(jobs.compact, 'dataset')} to compact"] if jobs.compact else []
+    parts += [f"{_indices(jobs.build)} to build"] if jobs.build else []
+    parts += [f"{_indices(jobs.optimize)} to bring up to date"] if jobs.optimize else []
     grows = total_size(change.job.writes for change in plan.changes if change.job is not None)
     return (
-        f"Jobs: {', '.join(said)}{f'; {blocked}' if blocked else ''}. {grows} more on disk until old versions are "
+        f"Jobs: {', '.join(parts)}{f'; {blocked}' if blocked else ''}. {grows} more on disk until old versions are "
         "cleaned up, which lancens never does."
     )
 
@@ -146,9 +146,9 @@ def waiting_line(plan: Plan, catalog: str, omissions: Omissions) -> str:
         return ""
     shown = omissions.first(waiting, _NAMED)
     named = ", ".join(f"{display.address(*change.identifier)} ({_verb(change)})" for change in shown)
-    rest = f" and {len(waiting) - len(shown):,} more" if len(waiting) > len(shown) else ""
+    unnamed = f" and {len(waiting) - len(shown):,} more" if len(waiting) > len(shown) else ""
     verb = "waits" if len(waiting) == 1 else "wait"
-    return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{rest}."
+    return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{unnamed}."
 
 
 def read_line(plan: Plan) -> str:
@@ -222,8 +222,8 @@ def settings(entry: Entry, *, removed: bool = True) -> tuple[ShownField, ...]:
     return tuple(ShownField(label, None if is_new else text, text if is_new else None) for label, text in texts.items())
 
 
-def place(entry: Entry) -> tuple[str, str] | None:
-    """Return a table's location and how to introduce it; None if not to be shown."""
+def shown_location(entry: Entry) -> tuple[str, str] | None:
+    """Return the words that introduce a table's location, and the location; None if it is not shown."""
     view = (entry.after or entry.before) if isinstance(entry, Change) else None
     if not isinstance(entry, Change) or view is None or view.location is None:
         return None
@@ -241,8 +241,8 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
     )
     origins = {column.name: column.renamed_from for column in entry.after.columns if column.renamed_from is not None}
     renamed = [ShownField(to, f"{old} {before.pop(old, '')}", f"{to} {after.pop(to)}") for to, old in origins.items()]
-    found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
-    return (*renamed, *(field for field in found if field.before != field.after))
+    compared = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
+    return (*renamed, *(field for field in compared if field.before != field.after))
 
 
 def _label(path: str) -> str:

@@ -15,8 +15,7 @@ from reconciler.model.columns import Column
 from reconciler.model.reasons import ReasonCode
 from reconciler.output import render, wording
 from reconciler.output.markdown import COMMENT_LIMIT
-from reconciler.output.wording import differences
-from reconciler.output.wording import place as place_of
+from reconciler.output.wording import differences, shown_location
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import Plan
 from tests.strategies import plans
@@ -170,7 +169,7 @@ def test_an_approving_comment_shows_every_name_place_and_value(plan: Plan) -> No
     shown = text.replace("\\|", "|")
     for entry in plan.changes:
         assert display.address(*entry.identifier) in shown
-        located = place_of(entry)
+        located = shown_location(entry)
         values = [field.after for field in (*differences(entry), *wording.settings(entry, removed=False))]
         for value in (*values, located and located[1]):
             assert value is None or display.value(value) in shown
