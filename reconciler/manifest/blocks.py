@@ -106,12 +106,12 @@ class BlockReader:
         self.traced = traced
         self.origins: dict[str, tuple[str, Source]] = {}
 
-    def trace(self, own: Node, merged: Node) -> None:
-        """Record what writes the values of the traced block: its ``own`` keys, or defaults ``merged`` into it."""
-        said = {"": entries_of(own), "properties.": entries_of(entries_of(own).get("properties"))}
+    def trace(self, block: Node, merged: Node) -> None:
+        """Record whether the keys of ``block`` or defaults ``merged`` into it write each value."""
+        written = {"": entries_of(block), "properties.": entries_of(entries_of(block).get("properties"))}
         for prefix, node in (("", merged), ("properties.", entries_of(merged).get("properties"))):
             for key, value in entries_of(node).items():
-                origin = "block" if key in said[prefix] else "defaults"
+                origin = "block" if key in written[prefix] else "defaults"
                 self.origins[prefix + key] = origin, self.problems.source(value.key_place)
 
     def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
@@ -152,16 +152,16 @@ class BlockReader:
                 self.problems.at(node.place, f"{what}: `{pattern}` has an empty name; expected such as analytics/**")
         return Scope(tuple(able.folded(pattern) for pattern in patterns))
 
-    def path(self, text: str, place: Place, what: str, able: Capabilities) -> Identifier | None:
-        """Return the names that ``text`` joins by slashes; None, and an error at ``place``, for an invalid one."""
+    def path(self, text: str, position: Place, what: str, able: Capabilities) -> Identifier | None:
+        """Return the names that ``text`` joins by slashes; None, and an error at ``position``, for an invalid one."""
         names = text.split("/")
         if "" in names:
             expected = "expected names joined by a slash, such as features/users"
-            self.problems.at(place, f"{what}: `{text}`; {expected}")
+            self.problems.at(position, f"{what}: `{text}`; {expected}")
             return None
         reasons = [(name, reason) for name in names if (reason := able.name_problem(name)) is not None]
         for name, reason in reasons:
-            self.problems.at(place, f"{what}: `{name}` in `{text}`: {reason}")
+            self.problems.at(position, f"{what}: `{name}` in `{text}`: {reason}")
         return None if reasons else tuple(able.folded(name) for name in names)
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
@@ -178,19 +178,19 @@ class BlockReader:
         columns: list[Column] = []
         first: dict[str, Node] = {}
         for block, entry in zip(blocks, node if isinstance(node, Sequence) else (), strict=True):
-            name, where = entries_of(entry)["name"], f"column `{block.name}` in {what}"
-            there = first.setdefault(block.name, name)
-            if there is not name:
-                self.problems.at(name.place, f"{where} is a duplicate, first at {self.problems.shown(there.place)}")
+            name, label = entries_of(entry)["name"], f"column `{block.name}` in {what}"
+            earlier = first.setdefault(block.name, name)
+            if earlier is not name:
+                self.problems.at(name.place, f"{label} is a duplicate, first at {self.problems.shown(earlier.place)}")
             metadata = block.metadata
             if block.comment is not None:
                 if COMMENT in metadata:
-                    self.problems.at(name.place, f"{where} has both `comment` and the metadata `comment`")
+                    self.problems.at(name.place, f"{label} has both `comment` and the metadata `comment`")
                 metadata = {**metadata, COMMENT: block.comment}
             try:
                 column = make_column(block.name, block.type, block.nullable, metadata)
             except TypeSyntaxError as error:
-                self.problems.at(name.place, f"{where}: {error}")
+                self.problems.at(name.place, f"{label}: {error}")
                 continue
             columns.append(replace(column, renamed_from=block.renamed_from))
         for column in columns:
@@ -253,24 +253,24 @@ class BlockReader:
 
     def _report(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
         location, kind = detail["loc"], detail["type"]
-        found, key = _node_at(node, location), location[-1]
+        invalid, key = _node_at(node, location), location[-1]
         nested = _NESTED.get(".".join(map(str, location[: min(2, len(location) - 1)]))) or _NESTED.get(str(location[0]))
         if len(location) > 1 and nested is not None:
-            model, where, expected = nested
-            where = where.format(what=what, name=location[1])
+            model, label, expected = nested
+            label = label.format(what=what, name=location[1])
         else:
-            where, expected = what, ""
-        label = ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
+            label, expected = what, ""
+        key_label = ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
         if kind == "extra_forbidden":
             known = [field.alias or name for name, field in model.model_fields.items()]
             kept_in = next((name for name in ("metadata", "properties") if name in known), None)
             is_text = key in ("comment", "description") and kept_in is not None
             expected = f"expected `{kept_in}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
-            self.problems.at(found.key_place, f"unknown key `{key}` in {where}; {expected}")
+            self.problems.at(invalid.key_place, f"unknown key `{key}` in {label}; {expected}")
         elif kind == "missing":
-            self.problems.at(found.place, f"{where} has no `{key}`; expected {expected}")
-        elif found.place not in self._unresolved:  # unresolved placeholders are reported already
-            self.problems.at(found.place, _mismatch(detail, f"`{label}` in {what}", _shape(found)))
+            self.problems.at(invalid.place, f"{label} has no `{key}`; expected {expected}")
+        elif invalid.place not in self._unresolved:  # unresolved placeholders are reported already
+            self.problems.at(invalid.place, _mismatch(detail, f"`{key_label}` in {what}", _shape(invalid)))
 
 
 def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:

@@ -27,7 +27,7 @@ _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 _SAME_IN_ALL_TABLES = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
-_BESIDE_ITS_PLACE = attrgetter(*(one.name for one in fields(DesiredTable) if one.name not in ("id", "source")))
+_FIELDS_OF_ALIKE = attrgetter(*(each.name for each in fields(DesiredTable) if each.name not in ("id", "source")))
 _NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain", "tags")
 
 
@@ -64,8 +64,8 @@ class CatalogReader:
         tables = self.blocks.children(node, "tables", what)
         problem = self.capabilities.table_depth_problem(len(parent)) if tables else None
         if problem is not None:
-            where = f"{address(self.catalog, parent)} ({self.impl})"
-            self.problem(entries_of(node)["tables"], f"tables in {where} are {problem}")
+            parent_label = f"{address(self.catalog, parent)} ({self.impl})"
+            self.problem(entries_of(node)["tables"], f"tables in {parent_label} are {problem}")
         for name in list(tables):
             child = tables.pop(name)  # holding a million tables twice takes too much memory
             identifier = self._identifier(parent, name, child, "table")
@@ -94,16 +94,16 @@ class CatalogReader:
             return None
         identifier = (*parent, self.capabilities.folded(name))
         if self.capabilities.folds_case:
-            place, first = self._places.setdefault((kind, identifier), (node.key_place, name))
-            if place != node.key_place:
-                other = f"{self.blocks.problems.shown(place)} `{first}`"
+            position, first = self._places.setdefault((kind, identifier), (node.key_place, name))
+            if position != node.key_place:
+                other = f"{self.blocks.problems.shown(position)} `{first}`"
                 self.problem(
                     node, f"{kind} `{name}` and {other} are one name in {self.catalog} ({self.impl} folds case)"
                 )
                 return None
         return identifier
 
-    def _check_place(self, identifier: Identifier, node: Node, what: str, *, is_path: bool = False) -> None:
+    def _check_scope(self, identifier: Identifier, node: Node, what: str, *, is_path: bool = False) -> None:
         is_inside = self.scope.contains(identifier) or (is_path and self.scope.reaches(identifier))
         if not (is_inside or any(map(is_unresolved, identifier))):
             self.problem(node, f"{what} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
@@ -122,9 +122,9 @@ class CatalogReader:
 
     def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"namespace {address(self.catalog, identifier)}"
-        own, node = node, defaults.namespace(self.blocks, node, what)
+        written, node = node, defaults.namespace(self.blocks, node, what)
         if self.blocks.traced == address(self.catalog, identifier):
-            self.blocks.trace(own, node)
+            self.blocks.trace(written, node)
         block = self.blocks.read(NamespaceBlock, node, what, _BELOW_NAMESPACE)
         if block is not None:
             claims = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
@@ -159,16 +159,16 @@ class CatalogReader:
             self.problem(
                 node, f"{what} has the name of the table at {table.source.exact}; {self.impl} has one object of a name"
             )
-        self._check_place(identifier, node, what, is_path=not claims)
+        self._check_scope(identifier, node, what, is_path=not claims)
 
     # ---- tables
 
     def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"table {address(self.catalog, identifier)}"
-        self._check_place(identifier, node, what)
+        self._check_scope(identifier, node, what)
         traced = self.blocks.traced == address(self.catalog, identifier)
-        said = None if parent_absent or traced else _reusable_text(node)
-        alike = defaults.alike.get(said)
+        text = None if parent_absent or traced else _reusable_text(node)
+        alike = defaults.alike.get(text)
         if alike is not None:
             source = self.blocks.problems.source(node.key_place)
             self.tables[identifier] = DesiredTable(identifier, source, *alike)
@@ -181,9 +181,9 @@ class CatalogReader:
         if table is None:
             return
         self.tables[identifier] = table
-        is_alike = said is not None and _reusable_text(node) is not None and len(self.blocks.problems) == before
+        is_alike = text is not None and _reusable_text(node) is not None and len(self.blocks.problems) == before
         if is_alike and len(defaults.alike) < _MOST_ALIKE:
-            defaults.alike[said] = _BESIDE_ITS_PLACE(table)
+            defaults.alike[text] = _FIELDS_OF_ALIKE(table)
 
     def _desired_table(
         self, identifier: Identifier, node: Node, what: str, parent_absent: bool = False
@@ -222,8 +222,8 @@ class CatalogReader:
             if problem := tag_name_problem(name):
                 self.problem(written[name], f"tag `{name}` in {what}: {problem}")
             if not is_unresolved(tag.branch) and (problem := branch_name_problem(tag.branch)):
-                place = entries_of(written[name])["branch"]
-                self.problem(place, f"branch `{tag.branch}` of tag `{name}` in {what}: {problem}")
+                branch_node = entries_of(written[name])["branch"]
+                self.problem(branch_node, f"branch `{tag.branch}` of tag `{name}` in {what}: {problem}")
         if block.tags and not block.probe:
             self.problem(
                 entries_of(node)["tags"], f"`tags` in {what} contradicts `probe: false`: versions are looked up"
@@ -255,11 +255,11 @@ class CatalogReader:
         if location != block.location:
             self.relative[identifier] = location
         if from_outside:
-            # In two folders, one text may stand for two places.
+            # The same relative path differs between folders.
             way, is_relative = os.path.relpath(folder, top) if folder != top else ".", location != block.location
             seen = written if way == "." else as_seen(parse_template(written), way, is_relative=is_relative)
-            place, text = _from_outside(location, seen)
-            self.places[place] = text
+            directory, text = _from_outside(location, seen)
+            self.places[directory] = text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             shown = written if from_outside else locations.redact(location)
@@ -288,27 +288,27 @@ class CatalogReader:
         )
 
     def properties(
-        self, properties: MappingOf[str, str] | None, node: Node, what: str, places: Collection[str] = ()
+        self, properties: MappingOf[str, str] | None, node: Node, what: str, location_keys: Collection[str] = ()
     ) -> MappingOf[str, str]:
         """Return the properties of the block at ``node``; errors in them go to the problems.
 
-        ``places`` are those that hold the location of its tables.
+        ``location_keys`` are those that hold the location of its tables.
         """
         if not properties:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
-            problem, there = self.property_problem(key, value, what), written[key]
+            problem, entry = self.property_problem(key, value, what), written[key]
             reason = None
-            if problem is None and key in places and self.blocks.is_known(there):
-                reason = self._location_problem(value, _is_from_outside(there))
-            elif problem is None and _is_from_outside(there):
+            if problem is None and key in location_keys and self.blocks.is_known(entry):
+                reason = self._location_problem(value, _is_from_outside(entry))
+            elif problem is None and _is_from_outside(entry):
                 # Another service may take any property of a namespace as the location of its tables.
                 reason = self.blocks.policy.bucket_refusal(value)
             if reason is not None:
                 problem = f"property `{key}` in {what}: {reason}"
             if problem is not None:
-                self.problem(there, problem)
+                self.problem(entry, problem)
         return properties
 
     def property_problem(self, key: str, value: str, what: str) -> str | None:
@@ -330,13 +330,13 @@ class CatalogReader:
 def _from_outside(location: str, written: str) -> tuple[str, str]:
     """Return the directory of ``location`` that comes from outside, and its text in ``written``.
 
-    A million tables share it, and every place costs time. Where no directory is from outside, both are whole.
+    A million tables share it, and every directory costs time. Where no directory is from outside, both are whole.
     """
     start, end, tail = written.rpartition("}")
     name, slash, below = tail.partition("/")
-    place = location.removesuffix(slash + below)
-    if any(locations.names_in(place)) and locations.is_under(place, location):
-        return place, start + end + name
+    directory = location.removesuffix(slash + below)
+    if any(locations.names_in(directory)) and locations.is_under(directory, location):
+        return directory, start + end + name
     return location, written
 
 
@@ -352,7 +352,7 @@ def _reusable_text(node: Node) -> BlockText | None:
     """
     if not isinstance(node, Mapping):
         return () if isinstance(node, ScalarNode) and node.is_null else None
-    said: list[tuple[str, str | BlockText]] = []
+    entries: list[tuple[str, str | BlockText]] = []
     for key, value in node.items():
         if key not in _SAME_IN_ALL_TABLES:
             return None
@@ -362,9 +362,9 @@ def _reusable_text(node: Node) -> BlockText | None:
                 if not isinstance(text, ScalarNode) or text.is_null or "${" in text.text:
                     return None
                 texts.append((name, text.text))
-            said.append((key, tuple(texts)))
+            entries.append((key, tuple(texts)))
         elif isinstance(value, ScalarNode) and not value.is_null and "${" not in value.text:
-            said.append((key, value.text))
+            entries.append((key, value.text))
         else:
             return None
-    return tuple(said)
+    return tuple(entries)

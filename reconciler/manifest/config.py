@@ -112,7 +112,9 @@ class ConfigText:
 
     def _placed(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
         sources = {entry.key: entry.source for entry in self.entries}
-        return [sources.get(one.key or "", self.source).problem(f"config: {one.message}") for one in problems]
+        return [
+            sources.get(problem.key or "", self.source).problem(f"config: {problem.message}") for problem in problems
+        ]
 
     # ---- later
 

@@ -41,11 +41,11 @@ class Defaults:
         written = entries_of(node).get("defaults")
         if written is None:
             return self
-        where = f"the defaults of {what}"
-        blocks.read(DefaultsBlock, written, where, tuple(_KINDS))
+        label = f"the defaults of {what}"
+        blocks.read(DefaultsBlock, written, label, tuple(_KINDS))
         return Defaults(
-            tables=_overlaid(self.tables, blocks, written, "tables", where, problem),
-            namespaces=_overlaid(self.namespaces, blocks, written, "namespaces", where, problem),
+            tables=_overlaid(self.tables, blocks, written, "tables", label, problem),
+            namespaces=_overlaid(self.namespaces, blocks, written, "namespaces", label, problem),
         )
 
     def table(self, blocks: BlockReader, node: Node, what: str) -> Node:
@@ -59,24 +59,24 @@ class Defaults:
 
 
 def _overlaid(
-    above: Mapping, blocks: BlockReader, written: Node, kind: str, where: str, problem: PropertyProblem
+    above: Mapping, blocks: BlockReader, written: Node, kind: str, label: str, problem: PropertyProblem
 ) -> Mapping:
     node = entries_of(written).get(kind)
     if node is None:
         return above
-    what = f"{where} for {kind}"
-    own, unset = _apart(blocks, node, what)
-    block = blocks.read(_KINDS[kind], own, what)
+    what = f"{label} for {kind}"
+    block_node, unset = _apart(blocks, node, what)
+    block = blocks.read(_KINDS[kind], block_node, what)
     usable = set() if block is None else block.model_fields_set
-    kept = {key: value for key, value in entries_of(own).items() if key in usable}
-    if _PROPERTIES in kept:
-        properties = dict(entries_of(kept[_PROPERTIES]))
+    usable_entries = {key: value for key, value in entries_of(block_node).items() if key in usable}
+    if _PROPERTIES in usable_entries:
+        properties = dict(entries_of(usable_entries[_PROPERTIES]))
         for key, value in getattr(block, _PROPERTIES).items():
             reason = problem(key, value, what)
             if reason is not None:  # reported once, and not for every block below
                 blocks.problems.at(properties.pop(key).key_place, reason)
-        kept[_PROPERTIES] = block_at(kept[_PROPERTIES], properties)
-    return _merged(above, block_at(own, kept), unset)
+        usable_entries[_PROPERTIES] = block_at(usable_entries[_PROPERTIES], properties)
+    return _merged(above, block_at(block_node, usable_entries), unset)
 
 
 def _filled(defaults: Mapping, node: Node, unset: set[str]) -> Node:
@@ -108,5 +108,5 @@ def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
         if len(value) != 1 or not isinstance(flag, ScalarNode) or flag.text.lower() != "true":
             expected = "expected text, or `{unset: true}` for none"
             blocks.problems.at(value.place, f"property `{key}` in {what} is a block of keys; {expected}")
-    kept = {key: value for key, value in entries_of(written).items() if key not in unset}
-    return block_at(node, {**entries_of(node), _PROPERTIES: block_at(written, kept)}), set(unset)
+    remaining = {key: value for key, value in entries_of(written).items() if key not in unset}
+    return block_at(node, {**entries_of(node), _PROPERTIES: block_at(written, remaining)}), set(unset)

@@ -65,30 +65,30 @@ class Content:
         self.root = Mapping(0, 0)
         self.complete = True
 
-    def add(self, given: str) -> None:
+    def add(self, text: str) -> None:
         """Read a path that the user gave."""
-        path = Path(given)
-        if given == STDIN or not _is_dir(path):
-            self._read(os.path.realpath(given), given)
+        path = Path(text)
+        if text == STDIN or not _is_dir(path):
+            self._read(os.path.realpath(text), text)
             return
         try:
             inside = sorted(entry for entry in path.iterdir() if _is_manifest(entry.name) and _is_file(entry))
         except OSError as error:
-            self._problems.in_file(given, f"cannot be read: {error.strerror}")
+            self._problems.in_file(text, f"cannot be read: {error.strerror}")
             return
         if not inside:
-            self._problems.in_file(given, "the folder holds no *.yaml and no *.yml file")
+            self._problems.in_file(text, "the folder holds no *.yaml and no *.yml file")
         for entry in inside:
             if self._may_read(entry):
                 self._read(os.path.realpath(entry), os.fspath(entry))
             else:
                 self._problems.in_file(os.fspath(entry), _LEADS_OUT)
 
-    def _read(self, path: str, given: str) -> None:
+    def _read(self, path: str, shown_path: str) -> None:
         if path in self._seen:
             return
         self._seen.add(path)
-        data = self._data(path, given)
+        data = self._data(path, shown_path)
         if data is None:
             self.complete = False
             return
@@ -110,13 +110,13 @@ class Content:
             self._follow(include, Path(path).parent)
             self._open.pop()
 
-    def _data(self, path: str, given: str) -> bytes | None:
-        if given == STDIN:
+    def _data(self, path: str, shown_path: str) -> bytes | None:
+        if shown_path == STDIN:
             return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         try:
             return read_file(path, MAX_FILE_BYTES)
         except UnreadableFileError as error:
-            self._problems.in_file(given, f"cannot be read: {error}")
+            self._problems.in_file(shown_path, f"cannot be read: {error}")
             return None
 
     # ---- includes
@@ -170,21 +170,21 @@ class Content:
 
     def _merge(self, into: Mapping, other: Mapping, path: tuple[str, ...]) -> None:
         for key, node in other.items():
-            there = into.setdefault(key, node)
-            if there is node:
+            existing = into.setdefault(key, node)
+            if existing is node:
                 continue
             # The `moved` of a catalog is one list, and so are its `policies` and its `suppress`.
             is_listed = key in ("moved", "policies", "suppress") and len(path) == 2 and path[0] == "catalogs"
             is_repeated = key in _REPEATABLE and not path
-            if is_block(there) and is_block(node):
-                if isinstance(there, Mapping) and isinstance(node, Mapping):
-                    self._merge(there, node, (*path, key))
+            if is_block(existing) and is_block(node):
+                if isinstance(existing, Mapping) and isinstance(node, Mapping):
+                    self._merge(existing, node, (*path, key))
                 elif isinstance(node, Mapping):
                     into[key] = node
-            elif is_listed and isinstance(there, Sequence) and isinstance(node, Sequence):
-                there += node
-            elif not (is_repeated and _same_text(there, node)):
-                label, first = "/".join((*path, key)), self._problems.shown(there.key_place)
+            elif is_listed and isinstance(existing, Sequence) and isinstance(node, Sequence):
+                existing += node
+            elif not (is_repeated and _same_text(existing, node)):
+                label, first = "/".join((*path, key)), self._problems.shown(existing.key_place)
                 self._problems.at(node.key_place, f"`{label}` is a duplicate, first at {first}")
 
 
@@ -200,8 +200,8 @@ def _fixed_part(pattern: str) -> str:
 def _matches(pattern: str, folder: Path) -> list[str]:
     # Path.glob takes no absolute pattern, and matches hidden files.
     names = iglob(pattern, root_dir=folder, recursive=True) if has_magic(pattern) else [pattern]  # noqa: PTH207
-    found = (name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
-    return sorted(name for name in found if name == pattern or not name.endswith(_OF_VARIABLES))
+    files = (name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
+    return sorted(name for name in files if name == pattern or not name.endswith(_OF_VARIABLES))
 
 
 def _no_match(pattern: str, folder: Path) -> str:
@@ -212,8 +212,8 @@ def _no_match(pattern: str, folder: Path) -> str:
     return "does not exist; paths are relative to this file"
 
 
-def _same_text(one: Node, other: Node) -> bool:
-    return isinstance(one, ScalarNode) and isinstance(other, ScalarNode) and one.text == other.text
+def _same_text(first: Node, second: Node) -> bool:
+    return isinstance(first, ScalarNode) and isinstance(second, ScalarNode) and first.text == second.text
 
 
 def read_variables_beside(folders: SequenceOf[str], policy: Policy) -> dict[str, str]:
@@ -222,15 +222,15 @@ def read_variables_beside(folders: SequenceOf[str], policy: Policy) -> dict[str,
     Raises:
         LancensError, ManifestError: one cannot be used, or is a link out of the folders.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for folder in reversed(folders):
         path = Path(os.path.relpath(Path(folder, VARIABLES_FILE))).as_posix()
         if not _is_file(path):
             continue
         if not policy.may_read(os.path.realpath(path), folders):
             raise LancensError(f"{path} {_LEADS_OUT}")
-        found |= read_variables(path)
-    return found
+        variables |= read_variables(path)
+    return variables
 
 
 def read_variables(path: str) -> dict[str, str]:
@@ -246,11 +246,11 @@ def read_variables(path: str) -> dict[str, str]:
         reason = error.strerror if isinstance(error, OSError) else "the path is not valid"
         raise LancensError(f"the variables in {path} cannot be read: {reason}") from None
     problems = Problems([SourceFile(path, str(Path(path).parent))])
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name, node in (read_document(data, 0, problems, "such as `region: eu-west-1`") or {}).items():
         if isinstance(node, ScalarNode):
-            found[name] = FileValue.at(problems.source(node.key_place), "" if node.is_null else node.text)
+            variables[name] = FileValue.at(problems.source(node.key_place), "" if node.is_null else node.text)
         else:
             problems.at(node.key_place, f"variable `{name}` is not text; expected `{name}: value`")
     problems.raise_if_any()
-    return found
+    return variables

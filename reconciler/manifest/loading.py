@@ -91,14 +91,14 @@ def manifest_of_service(impl: str, implementation: Implementation, properties: M
     Raises:
         ConfigError: ``properties`` cannot be used.
     """
-    catalog, where, folder = "main", "--config", str(Path.cwd())
-    source, thresholds = Source(where, 0, 0), Thresholds()
+    catalog, file, folder = "main", "--config", str(Path.cwd())
+    source, thresholds = Source(file, 0, 0), Thresholds()
     entries = tuple(ConfigEntry(key, (text,), folder, source) for key, text in properties.items())
     config = ConfigText(impl, implementation, source, entries)
     problems = [problem.message.removeprefix("config: ") for problem in config.problems()]
     known = config.known_config()
     if problems or known is None:
-        raise ConfigError(f"{where} of {impl}: {'; '.join(problems)}")
+        raise ConfigError(f"{file} of {impl}: {'; '.join(problems)}")
     name = f"{impl}: {known.identity()}"  # by which audits find the earlier ones of the same service
     desired = DesiredCatalog(name=catalog, owner=f"no manifest/{catalog}", source=source)
     catalogs = {catalog: ManifestCatalog(catalog, impl, desired, config, Resolver(Policy(outside=True)))}
@@ -113,8 +113,8 @@ class _Loading:
     _content: Content
     _implementations: Implementations
 
-    def manifest(self, given: MappingOf[str, str]) -> Manifest:
-        """Return the manifest; ``given`` are the variables that it should use."""
+    def manifest(self, variables: MappingOf[str, str]) -> Manifest:
+        """Return the manifest; ``variables`` are the variables that it should use."""
         root, what, folder = self._content.root, "the manifest", self._resolver.folders[0]
         top = self._blocks.read(ManifestFile, root, what, ("catalogs", "defaults")) or ManifestFile()
         is_part = root and not {"name", "version"} & root.keys()
@@ -127,12 +127,12 @@ class _Loading:
         nodes = self._blocks.children(root, "catalogs", what)
         self._require(root, "catalogs", what, "expected a block with a name for each catalog")
         owners = {each: owner_name(name, each, identity) for each in nodes}
-        read = {each: found for each, node in nodes.items() if (found := self._catalog(owners[each], each, node))}
+        read = {each: pair for each, node in nodes.items() if (pair := self._catalog(owners[each], each, node))}
         catalogs = self._with_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
         # An unreadable part may use them.
-        warnings = () if self._problems else tuple(self._unused(given))
+        warnings = () if self._problems else tuple(self._unused(variables))
         self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
@@ -154,20 +154,22 @@ class _Loading:
     ) -> dict[str, ManifestCatalog]:
         """Return the catalogs with their mirrors, which need all catalogs."""
         readers = {name: reader for name, (_, reader) in read.items()}
-        found = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
-        mirrors = {name: mirror for name, mirror in found.items() if mirror is not None}
+        optional_mirrors = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
+        mirrors = {name: mirror for name, mirror in optional_mirrors.items() if mirror is not None}
         check_mirrors(mirrors, self._problems)
         followed = {mirror.origin for mirror in mirrors.values()}
         return {
-            name: replace(catalog, desired=replace(catalog.desired, mirror=found[name], is_followed=name in followed))
+            name: replace(
+                catalog, desired=replace(catalog.desired, mirror=optional_mirrors[name], is_followed=name in followed)
+            )
             for name, (catalog, _) in read.items()
         }
 
-    def _unused(self, given: MappingOf[str, str]) -> Iterator[Problem]:
+    def _unused(self, variables: MappingOf[str, str]) -> Iterator[Problem]:
         """Yield the unused variables of files, which several manifests may share; reject others as typos."""
         used = self._resolver.used
-        for name in sorted(given.keys() - used):
-            hint, value = did_you_mean(name, sorted(used)), given[name]
+        for name in sorted(variables.keys() - used):
+            hint, value = did_you_mean(name, sorted(used)), variables[name]
             message = f"variable `{name}` is defined, but nothing uses it{hint and f'; {hint}'}"
             if isinstance(value, FileValue):
                 yield value.source.problem(message)
@@ -268,9 +270,9 @@ class _Loading:
         for key, value in self._blocks.children(node, "config", what).items():
             for name, text in (value if isinstance(value, Mapping) else {"": value}).items():
                 full = f"{key}.{name}" if name else key
-                where = f"`{full}` in the config of {what}"
+                label = f"`{full}` in the config of {what}"
                 if full in seen:
-                    self._problems.at(text.key_place, f"{where} is a duplicate key")
+                    self._problems.at(text.key_place, f"{label} is a duplicate key")
                     continue
                 seen.add(full)
                 template: Template = (Placeholder("env", ""),)  # after an error: the key is there, its value unknown
@@ -278,7 +280,7 @@ class _Loading:
                     if isinstance(text, ScalarNode):
                         template = self._resolver.template(text.text)
                     else:
-                        self._problems.at(text.place, f"{where} is not text; dots join nested names")
+                        self._problems.at(text.place, f"{label} is not text; dots join nested names")
                 except TemplateError as error:
                     self._problems.at(text.place, str(error))
                 source = self._problems.source(text.key_place)

@@ -80,7 +80,7 @@ class Manifest(Renderable):
     @property
     def upkeep_digest(self) -> str:
         """The SHA-256 of what it asks of `lancens maintain`; no other plan depends on it."""
-        asked = [
+        requests = [
             (
                 name,
                 [(table.id, table.maintain) for _, table in sorted(catalog.desired.tables.items()) if table.maintain],
@@ -88,7 +88,7 @@ class Manifest(Renderable):
             )
             for name, catalog in sorted(self.catalogs.items())
         ]
-        return hashlib.sha256(repr(asked).encode()).hexdigest()
+        return hashlib.sha256(repr(requests).encode()).hexdigest()
 
     def expanded(self, name: str) -> str:
         """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""
@@ -157,12 +157,12 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
         yield from _tables(catalog, relative, folder)
         if (mirror := desired.mirror) is not None:
             names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
-            said = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
-            yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, said)
+            tables = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
+            yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, tables)
         for policy in desired.policies:  # the order counts
-            where = address(catalog.name, policy.match.patterns)
-            said = sorted(redact_properties(policy.properties, where, policy.secret_keys).items())
-            yield _line("policy", policy.match.patterns, said)
+            policy_address = address(catalog.name, policy.match.patterns)
+            properties = sorted(redact_properties(policy.properties, policy_address, policy.secret_keys).items())
+            yield _line("policy", policy.match.patterns, properties)
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
             yield _line("moved", move.origin, move.to, move.is_table)
 
@@ -178,19 +178,19 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
             inside = relative[identifier].removeprefix(f"{folder}/")
             location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
         key = _alike(table) if location is None else None
-        said = alike.get(key) if key is not None else None
-        if said is None:
-            said = _line(*_table_parts(catalog.name, table, location))
+        line = alike.get(key) if key is not None else None
+        if line is None:
+            line = _line(*_table_parts(catalog.name, table, location))
             # The stand-in of a secret differs from table to table.
             if key is not None and len(alike) < _MOST_ALIKE and redact_properties(table.properties) == table.properties:
-                alike[key] = said
-        yield b"%s %s" % (join(identifier).encode(), said)
+                alike[key] = line
+        yield b"%s %s" % (join(identifier).encode(), line)
 
 
-def _hidden_part(location: str, places: Mapping[str, str]) -> str | None:
-    """Return the longest beginning of ``location`` that is one of ``places``; None if none is."""
-    at = len(location) if places else 0
-    while at > 0 and location[:at] not in places:
+def _hidden_part(location: str, hidden: Mapping[str, str]) -> str | None:
+    """Return the longest beginning of ``location`` that is one of ``hidden``; None if none is."""
+    at = len(location) if hidden else 0
+    while at > 0 and location[:at] not in hidden:
         at = location.rfind("/", 0, at)
     return location[:at] if at > 0 else None
 
@@ -212,13 +212,13 @@ def _line(*parts: object) -> bytes:
 def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tuple[object, ...]:
     schema = None
     if table.schema is not None:
-        where = address(catalog, table.id)
+        table_address = address(catalog, table.id)
         schema = [
             (
                 column.name,
                 column.type,
                 column.nullable,
-                sorted(redact_properties(column.metadata, where).items()),
+                sorted(redact_properties(column.metadata, table_address).items()),
                 *((column.renamed_from,) if column.renamed_from is not None else ()),
             )
             for column in table.schema
@@ -239,5 +239,5 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
 def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:
     if not desired.properties:
         return []
-    where = address(catalog, desired.id)
-    return sorted(redact_properties(desired.properties, where, desired.secret_keys).items())
+    object_address = address(catalog, desired.id)
+    return sorted(redact_properties(desired.properties, object_address, desired.secret_keys).items())

@@ -66,14 +66,14 @@ class _Reading:
     def _origin(self) -> str | None:
         """Return the catalog to follow, None for an unknown name."""
         name, node = self.block.origin, entries_of(self.written).get("from")
-        others = [other for other in self.readers if other != self.reader.catalog]
+        catalogs = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
-            known = ", ".join(f"`{other}`" for other in others)
+            known = ", ".join(f"`{other}`" for other in catalogs)
             self._problem(self.written.place, f"{self._what} has no `from`; expected the catalog to follow: {known}")
         elif self.reader.blocks.is_known(node):
             if name in self.readers:
                 return name
-            known = f"which is not a catalog of this manifest; {expected_keys(name, others)}"
+            known = f"which is not a catalog of this manifest; {expected_keys(name, catalogs)}"
             self._problem(node.place, f"`from` in {self._what} is `{name}`, {known}")
         return None
 
@@ -109,9 +109,11 @@ class _Reading:
             to = blocks.path(value, node.place, what, self.reader.capabilities)
             if origin is None or to is None:
                 continue
-            where = first.setdefault(to, node.place)
-            if where != node.place:
-                self._problem(node.place, f"{what}: `{value}` is a duplicate, first at {blocks.problems.shown(where)}")
+            first_position = first.setdefault(to, node.place)
+            if first_position != node.place:
+                self._problem(
+                    node.place, f"{what}: `{value}` is a duplicate, first at {blocks.problems.shown(first_position)}"
+                )
             yield origin, to
 
 

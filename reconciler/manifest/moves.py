@@ -48,7 +48,7 @@ class _Line:
 
 def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) -> Iterator[_Line]:
     """Yield the entries with valid names."""
-    where, able = f"in `moved` ({reader.impl})", reader.capabilities
+    suffix, able = f"in `moved` ({reader.impl})", reader.capabilities
     for block, item in zip(moved, items, strict=True):
         entries = entries_of(item)
         if not all(map(reader.blocks.is_known, entries.values())):
@@ -58,7 +58,7 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
         paths = [
             # A star stands for a part of a name: that of an `x` is as good as any.
             reader.blocks.path(
-                text.replace("*", "x") if is_glob else text, entries[key].place, f"`{key}` {where}", able
+                text.replace("*", "x") if is_glob else text, entries[key].place, f"`{key}` {suffix}", able
             )
             for key, text in texts.items()
         ]
@@ -163,9 +163,9 @@ class _Moves:
         if line.origin == line.to:
             folds = f" ({reader.impl} folds case)" if reader.capabilities.folds_case else ""
             yield "to", f"is the same name as `from`{folds}"
-        there = (reader.tables if is_table else reader.namespaces).get(line.origin)
-        if there is not None:
-            at = there.source.exact
+        remaining = (reader.tables if is_table else reader.namespaces).get(line.origin)
+        if remaining is not None:
+            at = remaining.source.exact
             yield "from", f"is still in the manifest, at {at}; what moves has one block, at its new name"
         depth = self._depth_problem(line.origin, is_table=is_table)
         if depth is not None:
@@ -179,24 +179,24 @@ class _Moves:
         before = self._before(line, is_table=is_table)
         if before is not None:
             other, origin = before
-            where, old, new = reader.blocks.problems.shown(other.node.place), "/".join(origin), "/".join(line.to)
+            earlier, old, new = reader.blocks.problems.shown(other.node.place), "/".join(origin), "/".join(line.to)
             yield (
                 "from",
                 (
-                    f"is where {where} moves `{old}`; write {{from: {old}, to: {new}}} instead, "
-                    f"or delete {where} if it has been applied"
+                    f"is where {earlier} moves `{old}`; write {{from: {old}, to: {new}}} instead, "
+                    f"or delete {earlier} if it has been applied"
                 ),
             )
 
     def _before(self, line: _Line, *, is_table: bool) -> tuple[_Line, Identifier] | None:
         """Return the entry that moves something to the old name of ``line``, and that object's own old name."""
         parents = (line.origin[:depth] for depth in range(len(line.origin) - 1, 0, -1))
-        others = [self._namespaces[parent] for parent in parents if parent in self._namespaces]
-        others += [glob for glob in self._globs[is_table] if len(glob.to) == len(line.origin)]
+        earlier = [self._namespaces[parent] for parent in parents if parent in self._namespaces]
+        earlier += [glob for glob in self._globs[is_table] if len(glob.to) == len(line.origin)]
         origins = (
-            (other, _carried(line.origin, other.to, other.origin)) for other in others if other.node is not line.node
+            (other, _carried(line.origin, other.to, other.origin)) for other in earlier if other.node is not line.node
         )
-        return next(((other, one) for other, one in origins if one and one not in self._origins), None)
+        return next(((other, name) for other, name in origins if name and name not in self._origins), None)
 
     def _hint(self, line: _Line) -> str:
         expected = "expected a table or a namespace that is in it"
@@ -204,9 +204,9 @@ class _Moves:
             return expected
         onward, target = self._onward(line)
         if onward is not None:
-            where = self.reader.blocks.problems.shown(onward.node.place)
+            next_move = self.reader.blocks.problems.shown(onward.node.place)
             origin, to = "/".join(line.origin), "/".join(target)
-            return f"{where} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
+            return f"{next_move} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
         known = map("/".join, (*self.reader.tables, *self.reader.namespaces))
         return did_you_mean("/".join(line.to), known, expected)
 

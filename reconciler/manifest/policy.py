@@ -81,13 +81,13 @@ class Policy:
         if not key.startswith(_STORAGE):
             yield key, text
             return
-        found = [*texts_in(key, text)]
+        texts = [*texts_in(key, text)]
         if is_file_option(key):
             content = self._content(text, folders)
             if content is None:
                 yield key, None
-            found += [*texts_in(key, content or "")][1:]
-        for name, value in found:
+            texts += [*texts_in(key, content or "")][1:]
+        for name, value in texts:
             is_refused = name in _FILE_IN_JSON and self._content(value, folders) is None
             is_refused |= name == "command" and not self.outside
             yield name, None if is_refused else value

@@ -64,8 +64,8 @@ def _hint(line: str, column: int) -> str | None:
     """Return the cause of a syntax error at ``column`` of ``line``, if it is a common one."""
     if "{{" in line:
         return f"{_TEMPLATE}, in double quotes"
-    if (found := _UNQUOTED.search(line)) is not None and "{" in line[: found.start()]:
-        return f'`{found[0]}` inside `{{…}}` must be quoted: "{found[0]}"'
+    if (match := _UNQUOTED.search(line)) is not None and "{" in line[: match.start()]:
+        return f'`{match[0]}` inside `{{…}}` must be quoted: "{match[0]}"'
     if line[column - 1 : column] == "\t" or line.startswith("\t"):
         return "a tab; YAML indents with spaces"
     return None
@@ -104,12 +104,12 @@ class _Composer:
             before = data[: error.start]
             place = place_of(self._file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
             self._stop(place, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
-        found = UNPRINTABLE.search(text)
-        if found is not None:
-            at = found.start()
+        match = UNPRINTABLE.search(text)
+        if match is not None:
+            at = match.start()
             place = place_of(self._file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
             expected = "expected printable text, or an escape in double quotes"
-            self._stop(place, f"control character U+{ord(found[0]):04X}; {expected}")
+            self._stop(place, f"control character U+{ord(match[0]):04X}; {expected}")
         return text
 
     def _root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer

@@ -63,21 +63,21 @@ def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
     """Return the schema of ``config``; required keys may be in another file."""
     keys: dict[str, Any] = {}
     patterns: dict[str, Any] = {f"^{re.escape(prefix)}": TEXT_SCHEMA for prefix in key_prefixes(impl)}
-    for one in describe_keys(implementation.config_model):
-        value: dict[str, Any] = dict(TEXT_SCHEMA) if not one.schema else or_placeholder(dict(one.schema))
-        value["description"] = one.description or f"`{one.key}` of {impl}."
-        if one.default is not None:
-            value["default"] = json.loads(one.default) if "type" in one.schema else one.default
-        if one.key.endswith(".*"):
-            patterns[f"^{re.escape(one.key[:-1])}."] = value
+    for setting in describe_keys(implementation.config_model):
+        value: dict[str, Any] = dict(TEXT_SCHEMA) if not setting.schema else or_placeholder(dict(setting.schema))
+        value["description"] = setting.description or f"`{setting.key}` of {impl}."
+        if setting.default is not None:
+            value["default"] = json.loads(setting.default) if "type" in setting.schema else setting.default
+        if setting.key.endswith(".*"):
+            patterns[f"^{re.escape(setting.key[:-1])}."] = value
             block = {"type": "object", "additionalProperties": value}
-            plain = keys.get(one.key[:-2])
-            keys[one.key[:-2]] = {
+            plain = keys.get(setting.key[:-2])
+            keys[setting.key[:-2]] = {
                 "description": (plain or value)["description"],
                 **({"anyOf": [plain, block]} if plain else block),
             }
         else:
-            keys[one.key] = value
+            keys[setting.key] = value
     return {
         "description": f"The connection to a catalog of {impl}. Put secrets into ${{env:NAME}} or ${{file:path}}.",
         "type": "object",

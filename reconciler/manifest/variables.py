@@ -131,12 +131,12 @@ def parse_template(text: str) -> Template:
 
 
 def _placeholder(body: str) -> Placeholder:
-    scheme, colon, rest = body.partition(":")
+    scheme, colon, reference = body.partition(":")
     if not colon or scheme not in _SCHEMES:
         expected = "expected env:, var: or file:"
         hint = did_you_mean(f"{scheme}:", map("{}:".format, _SCHEMES), expected) if colon else expected
         raise TemplateError(f"unknown placeholder `${{{body}}}`; {hint}")
-    name, has_default, default = rest.partition(":-")
+    name, has_default, default = reference.partition(":-")
     example, pattern = _SCHEMES[scheme]
     if not pattern.fullmatch(name):
         raise TemplateError(f"`{name}` is not a name in `${{{body}}}`; expected `${{{example}}}`")
