@@ -42,9 +42,9 @@ class CreatingOperations(CatalogOperations):
     @operation(spec.CreateEmptyTableRequest)
     def create_empty_table(self, request: spec.CreateEmptyTableRequest) -> spec.CreateEmptyTableResponse:
         """CreateEmptyTable: do the same as DeclareTable, its present name."""
-        made = self.declare_table(spec.DeclareTableRequest(id=request.id, properties=request.properties))
+        declared = self.declare_table(spec.DeclareTableRequest(id=request.id, properties=request.properties))
         return spec.CreateEmptyTableResponse(
-            location=made.location, properties=made.properties, storage_options=made.storage_options
+            location=declared.location, properties=declared.properties, storage_options=declared.storage_options
         )
 
     @operation(spec.CreateTableRequest)
@@ -66,16 +66,16 @@ class CreatingOperations(CatalogOperations):
         except errors.NotLanceTableError:
             raise taken from None
         except errors.TableNotFoundError:
-            found: LiveTable | None = None
+            existing: LiveTable | None = None
             try:
                 return self._created(*self._create(identifier, request.properties or {}, request_data, options))
             except errors.TableAlreadyExistsError:
                 if mode == "existok":  # another client was first
                     with suppress(errors.TableNotFoundError):
-                        found = self.backend.load_table(identifier)
-                if found is None:
+                        existing = self.backend.load_table(identifier)
+                if existing is None:
                     raise
-            table = found
+            table = existing
         table, version = self._fill(table, request.properties or {}, request_data, options)
         if version is None and mode == "create":
             raise taken
@@ -136,8 +136,10 @@ class CreatingOperations(CatalogOperations):
 
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)
-        own = self.backend.table_storage_options(table, writes=True)
-        return int(self._compute(storage.write_stream, self._location_to_open(table), data, own.updated(options)))
+        table_options = self.backend.table_storage_options(table, writes=True)
+        return int(
+            self._compute(storage.write_stream, self._location_to_open(table), data, table_options.updated(options))
+        )
 
     @operation(spec.AlterTableAddColumnsRequest)
     def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
@@ -161,8 +163,8 @@ class CreatingOperations(CatalogOperations):
         if not expressions:
             raise errors.InvalidInputError("the request names no column")
         location, options = self._writable(request.id, request.branch)
-        asked = location, expressions, options
-        version = self._compute(storage.compute_columns, *asked, expressions=expressions.values())
+        arguments = location, expressions, options
+        version = self._compute(storage.compute_columns, *arguments, expressions=expressions.values())
         return spec.AlterTableAddColumnsResponse(version=version)
 
     @operation(spec.DropTableRequest)
@@ -186,10 +188,10 @@ class CreatingOperations(CatalogOperations):
         if default is None:
             return None
         options = self.backend.storage_options()
-        found = storage.probe(default, options)
-        if found.kind is StorageKind.NOTHING:
+        data = storage.probe(default, options)
+        if data.kind is StorageKind.NOTHING:
             return default
-        if found.kind in (StorageKind.DENIED, StorageKind.UNKNOWN):
+        if data.kind in (StorageKind.DENIED, StorageKind.UNKNOWN):
             try:
                 with storage.opened(default, options):
                     pass

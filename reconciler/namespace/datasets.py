@@ -36,13 +36,13 @@ class DatasetOperations(CatalogOperations):
     @operation(spec.ListTableVersionsRequest)
     def list_table_versions(self, request: spec.ListTableVersionsRequest) -> spec.ListTableVersionsResponse:
         """ListTableVersions: return a page of the versions of a branch, in order."""
-        found = self._versions(request.id, request.branch)
+        versions = self._versions(request.id, request.branch)
         # A token names a version, as versions come and go; the order of the texts is that of the pages.
         last = 2**64 if request.descending else 0
-        texts = {f"{abs(last - number):020}": number for number in found}
+        texts = {f"{abs(last - number):020}": number for number in versions}
         page = page_of(texts, request.page_token, request.limit)
         return spec.ListTableVersionsResponse(
-            versions=[found[texts[text]] for text in page.names], page_token=page.token
+            versions=[versions[texts[text]] for text in page.names], page_token=page.token
         )
 
     @operation(spec.DescribeTableVersionRequest)
@@ -52,11 +52,13 @@ class DatasetOperations(CatalogOperations):
         Raises:
             TableVersionNotFoundError: the branch has no such version.
         """
-        found = self._versions(request.id, request.branch)
-        version = max(found) if request.version is None else request.version
-        if version not in found:
-            raise errors.TableVersionNotFoundError(f"the dataset has no version {version}; the latest is {max(found)}")
-        return spec.DescribeTableVersionResponse(version=found[version])
+        versions = self._versions(request.id, request.branch)
+        version = max(versions) if request.version is None else request.version
+        if version not in versions:
+            raise errors.TableVersionNotFoundError(
+                f"the dataset has no version {version}; the latest is {max(versions)}"
+            )
+        return spec.DescribeTableVersionResponse(version=versions[version])
 
     def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, spec.TableVersion]:
         location, options = self._place(identifier)
@@ -194,9 +196,9 @@ class DatasetOperations(CatalogOperations):
             InvalidInputError: the condition does not fit the columns of the table.
         """
         location, options = self._place(request.id)
-        where = (location, options, request.version, request.branch, request.predicate)
-        asked = () if request.predicate is None else (request.predicate,)
-        return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
+        target = (location, options, request.version, request.branch, request.predicate)
+        expressions = () if request.predicate is None else (request.predicate,)
+        return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *target, expressions=expressions))
 
 
 def _listed(location: str, options: Mapping[str, str], branch: str | None) -> dict[int, tuple[int | None, str | None]]:
@@ -209,10 +211,10 @@ def _listed(location: str, options: Mapping[str, str], branch: str | None) -> di
     if table == name:
         return {}
     config = {"root": root, "manifest_enabled": "false", **{f"storage.{key}": value for key, value in options.items()}}
-    asked = spec.ListTableVersionsRequest(id=[table], branch=None if branch == MAIN_BRANCH else branch)
+    request = spec.ListTableVersionsRequest(id=[table], branch=None if branch == MAIN_BRANCH else branch)
     with suppress(LanceNamespaceError, OSError, RuntimeError, ValueError):  # what it adds is optional
-        found = spec.connect("dir", config).list_table_versions(asked).versions
-        return {one.version: (one.manifest_size, one.e_tag) for one in found}
+        versions = spec.connect("dir", config).list_table_versions(request).versions
+        return {version.version: (version.manifest_size, version.e_tag) for version in versions}
     return {}
 
 

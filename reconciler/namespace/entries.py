@@ -38,8 +38,8 @@ class EntryOperations(CatalogOperations):
         # An empty list may be that of a namespace that does not exist, which this call tells.
         names = list(self.backend.candidate_tables(parent)) or self.backend.child_tables(parent)
 
-        def chosen(some: Sequence[str]) -> Sequence[str]:
-            tables = self.backend.confirmed_tables(parent, some)
+        def chosen(candidates: Sequence[str]) -> Sequence[str]:
+            tables = self.backend.confirmed_tables(parent, candidates)
             if request.include_declared is not False:
                 return tables
             return self._with_data(tables, lambda name: self.backend.load_table((*parent, name)))
@@ -56,16 +56,16 @@ class EntryOperations(CatalogOperations):
             except TableNotFoundError:
                 return False
 
-        found = in_parallel(has_data, names, self.backend.parallelism)
-        return [name for name, has in zip(names, found, strict=True) if has]
+        with_data = in_parallel(has_data, names, self.backend.parallelism)
+        return [name for name, has in zip(names, with_data, strict=True) if has]
 
     @operation(spec.ListTablesRequest)
     def list_all_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
         """ListAllTables: return a page of identifiers as text, on request of tables with data only."""
         tables = {join(identifier): table for identifier, table in self.backend.scan().tables.items()}
 
-        def chosen(some: Sequence[str]) -> Sequence[str]:
-            return self._with_data(some, tables.__getitem__) if request.include_declared is False else some
+        def chosen(candidates: Sequence[str]) -> Sequence[str]:
+            return self._with_data(candidates, tables.__getitem__) if request.include_declared is False else candidates
 
         page = page_of(tables, request.page_token, request.limit, chosen)
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)

@@ -69,14 +69,16 @@ class MetadataOperations(CatalogOperations):
         """
         if request.metadata is None:
             raise InvalidInputError("the request has no `metadata`; send an empty one to remove all that is there")
-        place = self._writable(request.id, request.branch)
-        written = storage.replace_schema_metadata(*place, request.metadata)
+        target = self._writable(request.id, request.branch)
+        written = storage.replace_schema_metadata(*target, request.metadata)
         return spec.UpdateTableSchemaMetadataResponse(metadata=dict(written))
 
     @operation(spec.UpdateFieldMetadataRequest)
     def update_field_metadata(self, request: spec.UpdateFieldMetadataRequest) -> spec.UpdateFieldMetadataResponse:
         """UpdateFieldMetadata: merge into the metadata of columns, or replace it."""
-        updates = [storage.FieldMetadata(one.path, one.metadata, bool(one.replace)) for one in request.updates]
+        updates = [
+            storage.FieldMetadata(update.path, update.metadata, bool(update.replace)) for update in request.updates
+        ]
         version, written = storage.update_field_metadata(*self._writable(request.id, request.branch), updates)
         fields = {path: dict(metadata) for path, metadata in written.items()}
         return spec.UpdateFieldMetadataResponse(version=version, fields=fields)
@@ -90,12 +92,15 @@ class MetadataOperations(CatalogOperations):
         Raises:
             UnsupportedOperationError: a type is to change, which rewrites data, or a virtual column.
         """
-        for one in request.alterations:
-            if one.data_type is not None or one.virtual_column is not None:
+        for alteration in request.alterations:
+            if alteration.data_type is not None or alteration.virtual_column is not None:
                 raise UnsupportedOperationError(
-                    f"column `{one.path}`: its type would rewrite data; open the dataset to change it"
+                    f"column `{alteration.path}`: its type would rewrite data; open the dataset to change it"
                 )
-        asked = ({"path": one.path, "name": one.rename, "nullable": one.nullable} for one in request.alterations)
-        alterations = [{key: value for key, value in each.items() if value is not None} for each in asked]
-        place = self._writable(request.id, request.branch)
-        return spec.AlterTableAlterColumnsResponse(version=self._compute(storage.alter_columns, *place, alterations))
+        arguments = (
+            {"path": alteration.path, "name": alteration.rename, "nullable": alteration.nullable}
+            for alteration in request.alterations
+        )
+        alterations = [{key: value for key, value in fields.items() if value is not None} for fields in arguments]
+        target = self._writable(request.id, request.branch)
+        return spec.AlterTableAlterColumnsResponse(version=self._compute(storage.alter_columns, *target, alterations))

@@ -46,16 +46,16 @@ class NamespaceOperations(CatalogOperations):
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
         properties = request.properties or {}
         try:
-            made = self.backend.insert_namespace(identifier, self._direct_properties(identifier, properties))
+            namespace = self.backend.insert_namespace(identifier, self._direct_properties(identifier, properties))
         except errors.NamespaceAlreadyExistsError:
             if mode == "create":
                 raise
-            made = self.backend.load_namespace(identifier)
+            namespace = self.backend.load_namespace(identifier)
             if mode == "overwrite":
-                places = self.backend.capabilities().namespace_places
-                gone = frozenset(made.properties) - frozenset(properties) - places
-                made = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
-        return spec.CreateNamespaceResponse(properties=dict(made.properties))
+                location_keys = self.backend.capabilities().namespace_places
+                gone = frozenset(namespace.properties) - frozenset(properties) - location_keys
+                namespace = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
+        return spec.CreateNamespaceResponse(properties=dict(namespace.properties))
 
     @operation(spec.DropNamespaceRequest)
     def drop_namespace(self, request: spec.DropNamespaceRequest) -> spec.DropNamespaceResponse:
@@ -87,9 +87,9 @@ class NamespaceOperations(CatalogOperations):
             parent = todo.pop()
             foreign = self.backend.foreign_objects(parent)
             if foreign:
-                some = ", ".join(sorted(foreign)[:5])
+                names = ", ".join(sorted(foreign)[:5])
                 raise errors.NamespaceNotEmptyError(
-                    f"{self.backend.impl}: `{join(parent)}` holds objects that are not Lance tables: {some}"
+                    f"{self.backend.impl}: `{join(parent)}` holds objects that are not Lance tables: {names}"
                 )
             children = [(*parent, name) for name in self.backend.child_namespaces(parent)]
             below += children

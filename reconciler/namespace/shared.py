@@ -42,9 +42,9 @@ class CatalogOperations(LanceNamespace):
         """Return the location at which to open the dataset of ``table``."""
         return table.location
 
-    def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
+    def _compute(self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()) -> Any:
         """Call ``work``, of ``reconciler.storage``, on a client's data."""
-        return work(*given)
+        return work(*arguments)
 
     def _found(self, table: LiveTable) -> Storage:
         return storage.probe(self._location_to_open(table), self.backend.table_storage_options(table))
@@ -100,16 +100,16 @@ def other_formats_refused() -> Iterator[None]:
         raise InvalidInputError(str(error)) from None
 
 
-def choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
-    """Return the choice that ``given`` names; by default the first.
+def choice(parameter: str, value: str | None, choices: tuple[str, ...]) -> str:
+    """Return the choice that ``value`` names; by default the first.
 
     Case and underscores do not matter.
     """
-    if given is None:
+    if value is None:
         return choices[0]
-    plain = given.replace("_", "").lower()
+    plain = value.replace("_", "").lower()
     if plain not in choices:
-        raise InvalidInputError(f"{parameter} `{given}` is not one of {', '.join(choices)}")
+        raise InvalidInputError(f"{parameter} `{value}` is not one of {', '.join(choices)}")
     return plain
 
 
@@ -177,8 +177,8 @@ def _context_of(request: BaseModel) -> dict[str, str]:
     """Return the context of a request, with its identity as the protocol's headers."""
     identity = getattr(request, "identity", None)
     key, token = getattr(identity, "api_key", None), getattr(identity, "auth_token", None)
-    said = {"header.x-api-key": key, "header.Authorization": token and f"Bearer {token}"}
-    return {name: value for name, value in said.items() if value} | (getattr(request, "context", None) or {})
+    headers = {"header.x-api-key": key, "header.Authorization": token and f"Bearer {token}"}
+    return {name: value for name, value in headers.items() if value} | (getattr(request, "context", None) or {})
 
 
 def _coerced(model: type[RequestT], request: object) -> RequestT:
@@ -192,8 +192,8 @@ def _coerced(model: type[RequestT], request: object) -> RequestT:
         return model.model_validate(dict(request))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInputError(f"{model.__name__}: `{where}`: {first['msg']}") from None
+        field = ".".join(str(part) for part in first["loc"])
+        raise InvalidInputError(f"{model.__name__}: `{field}`: {first['msg']}") from None
 
 
 class Page(NamedTuple):
@@ -222,14 +222,14 @@ def page_of(
     """
     if limit is not None and limit < 1:
         raise InvalidInputError(f"limit must be 1 or more, not {limit}")
-    rest = sorted(name for name in names if not token or name > token)
+    remaining = sorted(name for name in names if not token or name > token)
     if limit is None:
-        return Page(list(chosen(rest)), None)
-    found: list[str] = []
+        return Page(list(chosen(remaining)), None)
+    accepted: list[str] = []
     at, asking = 0, limit + 1
-    while at < len(rest) and len(found) <= limit:
-        counted = chosen(rest[at : at + asking])
-        found += counted
+    while at < len(remaining) and len(accepted) <= limit:
+        counted = chosen(remaining[at : at + asking])
+        accepted += counted
         at += asking
-        asking = limit + 1 - len(found) if counted else asking * 2
-    return Page(found[:limit], found[limit - 1] if len(found) > limit else None)
+        asking = limit + 1 - len(accepted) if counted else asking * 2
+    return Page(accepted[:limit], accepted[limit - 1] if len(accepted) > limit else None)

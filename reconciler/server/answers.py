@@ -49,7 +49,7 @@ def public_fields(response: BaseModel) -> Any:
 def _without_secrets(value: Any) -> Any:
     """Return a schema or versions without sensitive values in the metadata inside."""
     if isinstance(value, list):
-        return [_without_secrets(one) for one in value]
+        return [_without_secrets(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {

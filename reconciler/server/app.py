@@ -71,7 +71,7 @@ class _Server:
 
     def routes(self) -> list[Route]:
         """Return all routes: operations, early names, the server's own, the rest."""
-        found = [
+        routes = [
             Route("/healthz", self._health, methods=["GET"]),
             Route("/readyz", self._ready, methods=["GET"]),
             Route("/metrics", self._measured, methods=["GET"]),
@@ -81,12 +81,12 @@ class _Server:
         named = {operation.name: operation for operation in OPERATIONS}
         for operation in OPERATIONS:
             endpoint = self._endpoint(operation)
-            found.append(Route(f"/{operation.name}", endpoint, methods=["POST"]))
-            found += [Route(path, endpoint, methods=methods) for path, methods in operation.routes.items()]
+            routes.append(Route(f"/{operation.name}", endpoint, methods=["POST"]))
+            routes += [Route(path, endpoint, methods=methods) for path, methods in operation.routes.items()]
         for early, name in ALIASES.items():
-            found.append(Route(f"/{early}", self._endpoint(named[name]), methods=["POST"]))
-        found.append(Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST"]))
-        return found
+            routes.append(Route(f"/{early}", self._endpoint(named[name]), methods=["POST"]))
+        routes.append(Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST"]))
+        return routes
 
     def _endpoint(self, operation: Operation) -> Endpoint:
         async def work(request: Request) -> Response:
@@ -129,12 +129,14 @@ class _Server:
         return Json(public_fields(self._catalogs.answer(operation, model, data)))
 
     def _too_late(self, request: Request) -> Response:
-        said = f"not done within {self._settings.timeout_seconds:g} s"
+        message = f"not done within {self._settings.timeout_seconds:g} s"
         call = getattr(request.state, "call", None)
         if call is not None and not call.cancelled():  # a call that has begun cannot be cancelled
-            return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, said)
+            return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, message)
         headers = {**TRY_AGAIN, "Connection": "close"}  # the rest of its body may still arrive
-        return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: it never started; try again", headers)
+        return _logged_refusal(
+            request, ErrorCode.SERVICE_UNAVAILABLE, f"{message}: it never started; try again", headers
+        )
 
     async def _body(self, request: Request) -> bytes:
         """Return the body, up to the limit whatever length is announced."""
@@ -203,7 +205,7 @@ async def _unsupported(request: Request) -> Response:
     Raises:
         HTTPException: the route exists for another method.
     """
-    partly = (one for one in request.app.routes if one.matches(request.scope)[0] is Match.PARTIAL)
+    partly = (route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL)
     allowed = sorted({method for route in partly for method in route.methods})
     if allowed:
         raise HTTPException(405, headers={"Allow": ", ".join(allowed)})

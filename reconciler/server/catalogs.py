@@ -68,17 +68,17 @@ class ManyCatalogs(ServedCatalogs):
         names: list[str] = getattr(request, "id", None) or []
         if not names:
             return self._at_root(operation, request)
-        catalog, *rest = names
-        if operation.names_a_table and not rest:
+        catalog, *below = names
+        if operation.names_a_table and not below:
             raise InvalidInputError(f"`{catalog}` is not a table: the first name must be a catalog's")
         if catalog not in self._named:
-            if operation.name == "CreateNamespace" and not rest:
+            if operation.name == "CreateNamespace" and not below:
                 raise UnsupportedOperationError(
                     f"catalog `{catalog}` cannot be created: catalogs are in the server's manifest"
                 )
             known = ", ".join(sorted(self._named))
             raise NamespaceNotFoundError(f"there is no catalog `{catalog}` here; there are {known}")
-        update: dict[str, object] = {"id": rest}
+        update: dict[str, object] = {"id": below}
         above = getattr(request, "new_namespace_id", None)
         if above is not None:
             if above[:1] != [catalog]:
@@ -108,9 +108,9 @@ class ManyCatalogs(ServedCatalogs):
         raise InvalidInputError(f"{operation.name} cannot be used on the root, which holds the catalogs")
 
     def _all_tables(self, include_declared: bool | None) -> list[str]:
-        asked = spec.ListTablesRequest(include_declared=include_declared)
+        request = spec.ListTablesRequest(include_declared=include_declared)
         return [
             f"{name}{DELIMITER}{table}"
             for name, namespace in self._named.items()
-            for table in namespace.list_all_tables(asked).tables
+            for table in namespace.list_all_tables(request).tables
         ]

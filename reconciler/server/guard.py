@@ -116,9 +116,9 @@ class Tokens:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if "authorization" not in headers:
             scheme, token = "bearer", headers.get("x-api-key", "")
-        given = _digest(token.strip())
-        digests = ((one.digest() if isinstance(one, TokenFile) else one, access) for one, access in self._known)
-        allowed = [access for digest, access in digests if hmac.compare_digest(digest or b"", given)]
+        digest = _digest(token.strip())
+        digests = ((known.digest() if isinstance(known, TokenFile) else known, access) for known, access in self._known)
+        allowed = [access for known_digest, access in digests if hmac.compare_digest(known_digest or b"", digest)]
         return allowed[0] if allowed and scheme.lower() == "bearer" else Access.NONE
 
 
@@ -143,10 +143,10 @@ def request_limit() -> int:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
+        target = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < target:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            soft = target
         if soft != resource.RLIM_INFINITY:
             return max(16, min(_MOST_REQUESTS, soft - _OWN_FILES))
     return _MOST_REQUESTS
@@ -187,8 +187,8 @@ class Observer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        sent_id = Headers(scope=scope).get("x-request-id", "")
+        request_id = sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid.uuid4().hex
         scope["path"] = path = scope["raw_path"].decode("ascii", "replace")
         operation = "probe" if path in _PROBES else "other"
         scope["state"] = state = {"operation": operation, "access": Access.NONE, "request_id": request_id}
@@ -242,8 +242,8 @@ class TokenGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or reject it; ``/healthz`` always passes."""
         if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
-            said = "the server has too many requests; nothing was done, try again"
-            await refusal(ErrorCode.SERVICE_UNAVAILABLE, said, headers=TRY_AGAIN)(scope, receive, send)
+            message = "the server has too many requests; nothing was done, try again"
+            await refusal(ErrorCode.SERVICE_UNAVAILABLE, message, headers=TRY_AGAIN)(scope, receive, send)
             return
         self._inside += 1
         try:
@@ -255,8 +255,8 @@ class TokenGuard:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         if "content-length" in headers and "transfer-encoding" in headers:
             # RFC 9112, section 6.3: request smuggling; a proxy may have taken the next request for a body.
-            said = "a body has a Content-Length or a Transfer-Encoding, not both"
-            await refusal(ErrorCode.INVALID_INPUT, said, headers={"Connection": "close"})(scope, receive, send)
+            message = "a body has a Content-Length or a Transfer-Encoding, not both"
+            await refusal(ErrorCode.INVALID_INPUT, message, headers={"Connection": "close"})(scope, receive, send)
             return
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
@@ -268,16 +268,16 @@ class TokenGuard:
             answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
         else:
             has_one = "authorization" in headers or "x-api-key" in headers
-            said_by: Mapping[str, str] = headers
+            credentials: Mapping[str, str] = headers
             if self._settings.tokens and not has_one:
-                said_by, receive = await self._identity(receive)
-            access = self._settings.tokens.access(said_by)
+                credentials, receive = await self._identity(receive)
+            access = self._settings.tokens.access(credentials)
             scope["state"]["access"] = access
             if access is not Access.NONE:
                 await self._app(scope, receive, send)
                 return
-            said = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
-            answer = refusal(ErrorCode.UNAUTHENTICATED, said, headers={"WWW-Authenticate": "Bearer"})
+            message = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
+            answer = refusal(ErrorCode.UNAUTHENTICATED, message, headers={"WWW-Authenticate": "Bearer"})
         await answer(scope, receive, send)
 
     async def _identity(self, receive: Receive) -> tuple[Mapping[str, str], Receive]:
@@ -303,5 +303,5 @@ class TokenGuard:
             key, token = identity.get("api_key"), identity.get("auth_token")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return {}, again
-        given = {"authorization": token and f"Bearer {token}", "x-api-key": key}
-        return {name: value for name, value in given.items() if isinstance(value, str) and value}, again
+        identity_headers = {"authorization": token and f"Bearer {token}", "x-api-key": key}
+        return {name: value for name, value in identity_headers.items() if isinstance(value, str) and value}, again

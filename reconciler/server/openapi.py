@@ -81,7 +81,7 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     paths["/ListOperations"] = {"post": _list_operations()}
     paths |= {path: {"get": _about(path, *about)} for path, about in _ABOUT_THE_SERVER.items()}
     components: dict[str, Any] = {"schemas": schemas}
-    found: dict[str, Any] = {
+    openapi: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "Lance namespace, served by lancens", "version": version("lancens")},
         "paths": paths,
@@ -92,8 +92,8 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
             "BearerAuth": {"type": "http", "scheme": "bearer"},
             "ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "x-api-key"},
         }
-        found["security"] = [{"BearerAuth": []}, {"ApiKeyAuth": []}]
-    return found
+        openapi["security"] = [{"BearerAuth": []}, {"ApiKeyAuth": []}]
+    return openapi
 
 
 def _current(operation: Operation, path: str, method: str) -> dict[str, Any]:

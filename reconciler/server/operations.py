@@ -221,10 +221,10 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
 
 def _operation(name: str, route: str, summary: str) -> Operation:
     """Return an operation, by default with models and method of its name."""
-    asked = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    method_name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
     def plain(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
-        answer: BaseModel = getattr(namespace, asked)(request)
+        answer: BaseModel = getattr(namespace, method_name)(request)
         return answer
 
     request, response = _MODELS.get(name) or (

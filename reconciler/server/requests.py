@@ -61,11 +61,11 @@ def _names(whole: str, query: QueryParams) -> list[str]:
     return [] if whole in ("", delimiter) else whole.split(delimiter)
 
 
-def _decoded(text: str, what: str) -> str:
+def _decoded(text: str, label: str) -> str:
     try:
         return unquote_to_bytes(text.replace("+", " ")).decode()
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{what} in the path is not UTF-8") from None
+        raise InvalidInputError(f"{label} in the path is not UTF-8") from None
 
 
 def parse(
@@ -87,13 +87,13 @@ def parse(
             named = _names(query.get("id", ""), query)
         _check_length(named)
         return _model(operation, {"id": named, **fields}), body
-    given = _from_body(operation, headers, body)
+    content = _from_body(operation, headers, body)
     if named is not None and operation.body_field is not None:
-        given = {} if body.strip() in _NO_BODY else {operation.body_field: given}
-    _check_length(named if named is not None else given.get("id"))
-    if named is not None and given.get("id") not in (None, named):
+        content = {} if body.strip() in _NO_BODY else {operation.body_field: content}
+    _check_length(named if named is not None else content.get("id"))
+    if named is not None and content.get("id") not in (None, named):
         raise InvalidInputError("the identifier in the body is not the one in the path")
-    return _model(operation, {**given, **fields, **({} if named is None else {"id": named})}), b""
+    return _model(operation, {**content, **fields, **({} if named is None else {"id": named})}), b""
 
 
 def _check_length(names: object) -> None:
@@ -118,16 +118,16 @@ def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str,
     return _object(body, "the body")
 
 
-def _object(text: str | bytes, what: str) -> dict[str, Any]:
+def _object(text: str | bytes, label: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{what} has a lone surrogate, which is not a character") from None
+        raise InvalidInputError(f"{label} has a lone surrogate, which is not a character") from None
     except (ValueError, RecursionError):
-        raise InvalidInputError(f"{what} is not JSON") from None
+        raise InvalidInputError(f"{label} is not JSON") from None
     if not isinstance(value, dict):
-        raise InvalidInputError(f"{what} is not a JSON object")
+        raise InvalidInputError(f"{label} is not a JSON object")
     return value
 
 
@@ -172,7 +172,7 @@ def _check_values(request: BaseModel) -> None:
     """Raise if a value is what the server shows instead of a secret, which the write would replace."""
     written = [getattr(request, field, None) for field in ("properties", "set_properties", "metadata")]
     written += [update.metadata for update in getattr(request, "updates", ())]
-    for key, value in (one for values in written for one in (values or {}).items()):
+    for key, value in (pair for values in written for pair in (values or {}).items()):
         if value is not None and is_stand_in(value):
             raise InvalidInputError(
                 f"the value of `{key}` stands for a secret that the server does not show: send another"

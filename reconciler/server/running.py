@@ -46,13 +46,13 @@ class ListenAddress:
         """Return the address as a client writes it."""
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
 
-    def own_names(self, given: Collection[str] = ()) -> frozenset[str] | None:
+    def own_names(self, names: Collection[str] = ()) -> frozenset[str] | None:
         """Return the names that a Host header may have, loopback ones included.
 
         None if the server cannot know its names.
         """
-        own = {"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"} if self.is_loopback else set()
-        return frozenset({*own, *(name.lower() for name in given)}) or None
+        loopback = {"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"} if self.is_loopback else set()
+        return frozenset({*loopback, *(name.lower() for name in names)}) or None
 
 
 def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
@@ -95,11 +95,11 @@ def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: 
 def _listening(address: ListenAddress) -> Iterator[socket.socket]:
     with contextlib.ExitStack() as stack:
         try:
-            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            family, kind, protocol, _, place = found[0]
+            addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, kind, protocol, _, address_to_bind = addresses[0]
             listener = stack.enter_context(socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(place)
+            listener.bind(address_to_bind)
             listener.listen(1024)
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

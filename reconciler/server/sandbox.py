@@ -62,15 +62,15 @@ def check_expressions(expressions: Iterable[str]) -> None:
     """
     for expression in expressions:
         before, end = "", 0
-        for found in _TOKENS.finditer(expression):
-            one = found[0]
-            if one == "(" and not _may_call(before):
+        for match in _TOKENS.finditer(expression):
+            lexeme = match[0]
+            if lexeme == "(" and not _may_call(before):
                 raise InvalidInputError(f"`{before[:40]}` is not a function that this server evaluates: {_FUNCTIONS}")
-            if _UNCLEAR.fullmatch(one) or (one[0] == "'" and end == found.start() and before[-1:].isalnum()):
+            if _UNCLEAR.fullmatch(lexeme) or (lexeme[0] == "'" and end == match.start() and before[-1:].isalnum()):
                 raise InvalidInputError(
                     "an expression cannot have comments, `$`, an open quote, or a backslash or letter before a quote"
                 )
-            before, end = one, found.end()
+            before, end = lexeme, match.end()
 
 
 def _may_call(before: str) -> bool:
@@ -119,7 +119,7 @@ class Sandbox:
         self._idle: deque[_Process] = deque()
         weakref.finalize(self, _end_all, self._idle)
 
-    def run(self, work: Callable[..., Any], *given: object) -> Any:
+    def run(self, work: Callable[..., Any], *arguments: object) -> Any:
         """Return the result of ``work``, a function of ``reconciler.storage``.
 
         Raises:
@@ -134,7 +134,7 @@ class Sandbox:
             if not self._turns.acquire(timeout=self._seconds):
                 raise ServiceUnavailableError(f"it did not start within {self._seconds:g} s; try again later")
             try:
-                return self._answer(pickle.dumps((work.__name__, given)), until)
+                return self._answer(pickle.dumps((work.__name__, arguments)), until)
             finally:
                 self._turns.release()
         finally:
@@ -205,16 +205,16 @@ class _Process:
             self._stdin.flush()
 
     def _read(self, length: int, until: float) -> bytes:
-        found, descriptor = b"", self._stdout.fileno()
-        while len(found) < length:
+        received, descriptor = b"", self._stdout.fileno()
+        while len(received) < length:
             left = until - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
                 raise TimeoutError
-            part = os.read(descriptor, length - len(found))
+            part = os.read(descriptor, length - len(received))
             if not part:
                 raise EOFError
-            found += part
-        return found
+            received += part
+        return received
 
     def ended(self) -> str:
         """Return the signal or the exit code with which the process ended."""
@@ -249,8 +249,8 @@ def main(mebibytes: int) -> None:
 
 def _answer(read: Callable[[int], bytes], length: int) -> dict[str, object]:
     try:
-        name, given = pickle.loads(read(length))  # noqa: S301 - from the server, its parent
-        return {"value": _WORK[name](*given)}
+        name, arguments = pickle.loads(read(length))  # noqa: S301 - from the server, its parent
+        return {"value": _WORK[name](*arguments)}
     except BackendError as error:
         return {"error": type(error).__name__, "text": str(error)}
     except MemoryError:

@@ -80,12 +80,12 @@ class ServedNamespace(CatalogNamespace):
             return None
         return _NO_PLACE.format(locations.redact(location))
 
-    def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
+    def _compute(self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()) -> Any:
         """Call ``work`` in the sandbox; here if the data is in this process's memory."""
         check_expressions(expressions)
         if self.sandbox is None or self.backend.in_process:
-            return work(*given)
-        return self.sandbox.run(work, *given)
+            return work(*arguments)
+        return self.sandbox.run(work, *arguments)
 
     def _has_data(self, table: LiveTable) -> bool:
         """Return whether a table has data; True if the server may not open it."""
@@ -95,10 +95,10 @@ class ServedNamespace(CatalogNamespace):
             return True
 
     def _is_admitted(self, location: str, is_under: Callable[[str, str], bool] = locations.is_under) -> bool:
-        places = self.backend.admission().roots
-        if any(is_under(place, location) for place in places):
+        roots = self.backend.admission().roots
+        if any(is_under(root, location) for root in roots):
             return True
-        return not places and self._is_off_disk(location)
+        return not roots and self._is_off_disk(location)
 
     def _is_off_disk(self, location: str) -> bool:
         """Return whether ``location`` is in an object store, or in memory."""
@@ -130,7 +130,7 @@ class ServedNamespace(CatalogNamespace):
         return location
 
 
-def _stays_below(place: str, location: str) -> bool:
-    """Return whether ``location`` is below ``place``, symbolic links followed."""
-    real = storage.place_of(place), storage.place_of(location)
-    return locations.is_under(place, location) and locations.is_under(*real)
+def _stays_below(root: str, location: str) -> bool:
+    """Return whether ``location`` is below ``root``, symbolic links followed."""
+    real = storage.place_of(root), storage.place_of(location)
+    return locations.is_under(root, location) and locations.is_under(*real)
