@@ -11,16 +11,16 @@ from contextlib import closing
 from typing import Unpack
 
 from reconciler.backends.base import Backend
-from reconciler.conformance.context import AddForeign, ConformanceCheck, Where
+from reconciler.conformance.context import AddForeign, CheckOptions, ConformanceCheck
 from reconciler.conformance.report import CheckOutcome, CheckResult, Report, checks, run, run_check
 
 __all__ = [
     "AddForeign",
+    "CheckOptions",
     "CheckOutcome",
     "CheckResult",
     "ConformanceCheck",
     "Report",
-    "Where",
     "checks",
     "run",
     "run_check",
@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 
-def verify(check: ConformanceCheck, connect: Callable[[], Backend], **where: Unpack[Where]) -> None:
+def verify(check: ConformanceCheck, connect: Callable[[], Backend], **options: Unpack[CheckOptions]) -> None:
     """Run one check as a pytest test.
 
-    It is skipped if capabilities exclude it. The backend that ``connect`` returns is closed at the end. ``where`` has
-    the keys of :class:`Where`.
+    It is skipped if capabilities exclude it. The backend that ``connect`` returns is closed at the end. ``options`` has
+    the keys of :class:`CheckOptions`.
     """
     import pytest
 
     with closing(connect()) as backend:
-        result = run_check(check, backend, connect, **where)
+        result = run_check(check, backend, connect, **options)
     if result.outcome is CheckOutcome.NOT_APPLICABLE:
         pytest.skip(result.detail)
     if result.failed:

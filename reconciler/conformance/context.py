@@ -17,7 +17,7 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 
 from reconciler import storage
 from reconciler.backends.base import Backend
-from reconciler.conformance.expectations import NotApplicable, NotAsked, ViolationError, equal, need
+from reconciler.conformance.expectations import NotApplicable, NotInSpecificationError, ViolationError, equal, need
 from reconciler.conformance.others import OthersNamespace
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -146,13 +146,13 @@ class CheckContext:
         If the service chooses locations, the dataset is written to the chosen one.
         """
         if self.backend.capabilities().ignores_location:
-            place = self.declare(identifier)
-            self.write(place, rows)
+            location = self.declare(identifier)
+            self.write(location, rows)
         else:
-            place = self.place(tuple(identifier))
-            self.write(place, rows)
-            self.register(identifier, place)
-        return place
+            location = self.place(tuple(identifier))
+            self.write(location, rows)
+            self.register(identifier, location)
+        return location
 
     def rows(self, location: str) -> int:
         """Return the number of rows of the dataset at ``location``."""
@@ -176,11 +176,11 @@ class CheckContext:
         }
 
     @contextmanager
-    def untouched(self, *places: str) -> Iterator[None]:
-        """Raise ViolationError if the block changes a byte of the datasets at ``places``."""
-        before = [self.data(place) for place in places]
+    def untouched(self, *datasets: str) -> Iterator[None]:
+        """Raise ViolationError if the block changes a byte of the datasets at ``datasets``."""
+        before = [self.data(location) for location in datasets]
         yield
-        equal("the data files", [self.data(place) for place in places], before)
+        equal("the data files", [self.data(location) for location in datasets], before)
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
@@ -204,8 +204,8 @@ class CheckContext:
 
     def kept(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str | None]:
         """Return the properties of a namespace in ``keys``; services add others."""
-        found = self.namespace_properties(identifier)
-        return {key: found.get(key) for key in keys}
+        properties = self.namespace_properties(identifier)
+        return {key: properties.get(key) for key in keys}
 
     def namespaces(self, parent: Sequence[str]) -> list[str]:
         """ListNamespaces; returns the names of all pages."""
@@ -219,8 +219,8 @@ class CheckContext:
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
     ) -> str:
         """DeclareTable; returns the location in force."""
-        place = location or self._needed_location(tuple(identifier))
-        return self.call("declare_table", identifier, location=place, properties=properties).location or ""
+        requested = location or self._needed_location(tuple(identifier))
+        return self.call("declare_table", identifier, location=requested, properties=properties).location or ""
 
     def _needed_location(self, identifier: Identifier) -> str | None:
         """Return a location for a table if the catalog has no default one."""
@@ -285,8 +285,8 @@ class CheckContext:
 
     def describe(self, identifier: Sequence[str], **fields: Any) -> DescribeTableResponse:
         """DescribeTable."""
-        found: DescribeTableResponse = self.call("describe_table", identifier, **fields)
-        return found
+        response: DescribeTableResponse = self.call("describe_table", identifier, **fields)
+        return response
 
     def detailed(self, identifier: Sequence[str]) -> DescribeTableResponse:
         """DescribeTable with the metadata of a dataset that is there.
@@ -297,40 +297,40 @@ class CheckContext:
             return self.describe(identifier, load_detailed_metadata=True)
         self.describe(identifier)
         try:
-            found = self.describe(identifier, load_detailed_metadata=True)
+            response = self.describe(identifier, load_detailed_metadata=True)
         except Exception as error:
             raise NotApplicable(f"no load_detailed_metadata: {type(error).__name__}: {error}") from error
-        need(found.version is not None, "load_detailed_metadata is ignored")
-        return found
+        need(response.version is not None, "load_detailed_metadata is ignored")
+        return response
 
     def properties(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str]:
         """Return those properties of a table that ``keys`` names; engines add others."""
-        found = self.describe(identifier).properties or {}
-        return {key: found[key] for key in keys if key in found}
+        properties = self.describe(identifier).properties or {}
+        return {key: properties[key] for key in keys if key in properties}
 
     def is_at(self, identifier: Sequence[str], location: str | None) -> None:
         """Raise ViolationError unless a table's entry has ``location``."""
         self.same("the location", self.describe(identifier).location, location)
 
-    def same(self, what: str, actual: str | None, wanted: str | None) -> None:
+    def same(self, label: str, actual: str | None, expected: str | None) -> None:
         """Raise ViolationError unless two locations are the same."""
-        if not locations.same(actual, wanted):
-            raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
+        if not locations.same(actual, expected):
+            raise ViolationError(f"{label}: expected {expected!r}, got {actual!r}")
 
     def pages(self, operation: str, names: Sequence[str]) -> None:
         """Raise ViolationError unless pages of any size together hold ``names`` in order."""
         kind = operation.removeprefix("list_")
         for limit in (1, 2, 5, 100):
-            found: list[str] = []
+            names_seen: list[str] = []
             token: str | None = ""
             while token is not None:
                 page = self.call(operation, self.base, limit=limit, page_token=token or None)
                 listed = getattr(page, kind)
                 if len(listed) > limit:
                     raise ViolationError(f"a page of {len(listed)} names where {limit} were asked for")
-                found += listed
+                names_seen += listed
                 token = page.page_token or None
-            equal(f"the {kind} in pages of {limit}", found, list(names))
+            equal(f"the {kind} in pages of {limit}", names_seen, list(names))
 
     # ---- temporary objects -----------------------------------------------------------------------------------------
 
@@ -363,7 +363,7 @@ class CheckContext:
             take_away()
 
 
-class Where(TypedDict, total=False):
+class CheckOptions(TypedDict, total=False):
     """The options of a check.
 
     ``namespace``: the parent of the namespaces that checks create; ``scratch``: a directory or URI for datasets if the
@@ -379,21 +379,23 @@ class Where(TypedDict, total=False):
 
 def _request(operation: str, identifier: Sequence[str], fields: Mapping[str, Any]) -> Any:
     model = "".join(part.title() for part in operation.split("_"))
-    given = {key: dict(value) if isinstance(value, Mapping) else value for key, value in fields.items()}
-    return getattr(lance_namespace, f"{model}Request")(id=list(identifier), **given)
+    values = {key: dict(value) if isinstance(value, Mapping) else value for key, value in fields.items()}
+    return getattr(lance_namespace, f"{model}Request")(id=list(identifier), **values)
 
 
 @contextmanager
-def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]) -> Iterator[CheckContext]:
+def prepared(
+    backend: Backend, connect: Callable[[], Backend], **options: Unpack[CheckOptions]
+) -> Iterator[CheckContext]:
     """Yield the context of a check, and remove the entries that it created.
 
     Data is never deleted, so datasets under the catalog's own root stay.
     """
-    namespace, able = tuple(where.get("namespace", ())), backend.capabilities()
-    levels = max(1, able.table_depths[0] - len(namespace), able.fixed_levels + 1 - len(namespace))
+    namespace, capabilities = tuple(options.get("namespace", ())), backend.capabilities()
+    levels = max(1, capabilities.table_depths[0] - len(namespace), capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    offer = where.get("offer", offered)
-    context = CheckContext(backend, connect, base, where["scratch"], where.get("add_foreign"), offer)
+    offer = options.get("offer", offered)
+    context = CheckContext(backend, connect, base, options["scratch"], options.get("add_foreign"), offer)
     try:
         for depth in range(len(namespace) + 1, len(base) + 1):
             context.create(base[:depth])
@@ -435,7 +437,7 @@ def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction]
     def register(function: CheckFunction) -> CheckFunction:
         def run(context: CheckContext) -> None:
             if promised and not context.is_ours:
-                raise NotAsked("lancens promises this of its backends, the specification does not")
+                raise NotInSpecificationError("lancens promises this of its backends, the specification does not")
             function(context)
 
         title = (function.__doc__ or "").strip()

@@ -33,12 +33,12 @@ def real_data_is_registered(context: CheckContext) -> None:
     """Data that is there is registered where it is, and stays as it was."""
     need(context.registers, "the catalog chooses the location itself")
     table = (*context.base, "real")
-    place = context.place(table)
-    context.write(place)
-    with context.untouched(place):
-        context.register(table, place)
+    location = context.place(table)
+    context.write(location)
+    with context.untouched(location):
+        context.register(table, location)
     if not context.backend.capabilities().ignores_location:
-        context.is_at(table, place)
+        context.is_at(table, location)
 
 
 @check("RegisterTable")
@@ -46,10 +46,10 @@ def a_second_register_is_refused(context: CheckContext) -> None:
     """Registering a taken name raises TableAlreadyExists, whatever the location."""
     need(context.registers, "the catalog chooses the location itself")
     table = (*context.base, "twice")
-    place = context.place(table)
-    context.write(place)
-    context.register(table, place)
-    raises(spec.TableAlreadyExistsError, lambda: context.register(table, place))
+    location = context.place(table)
+    context.write(location)
+    context.register(table, location)
+    raises(spec.TableAlreadyExistsError, lambda: context.register(table, location))
     raises(spec.TableAlreadyExistsError, lambda: context.register(table, context.place(table, "b"), mode="CREATE"))
 
 
@@ -76,9 +76,9 @@ def metadata_comes_from_the_dataset(context: CheckContext) -> None:
     """With load_detailed_metadata, version and schema are the dataset's; an unknown version is TableVersionNotFound."""
     table = (*context.base, "real")
     context.real_table(table)
-    found = context.detailed(table)
-    equal("the version", found.version, 1)
-    fields = found.var_schema.fields if found.var_schema else []
+    response = context.detailed(table)
+    equal("the version", response.version, 1)
+    fields = response.var_schema.fields if response.var_schema else []
     equal("the fields", [(field.name, field.type.type) for field in fields], [("id", "int64")])
     raises(spec.TableVersionNotFoundError, lambda: context.describe(table, version=99))
 
@@ -96,28 +96,28 @@ def metadata_of_no_dataset_is_an_error(context: CheckContext) -> None:
 def deregistering_keeps_the_data(context: CheckContext) -> None:
     """Every data file is byte for byte what it was, and can be registered again."""
     table = (*context.base, "real")
-    place = context.real_table(table)
-    with context.untouched(place):
+    location = context.real_table(table)
+    with context.untouched(location):
         context.deregister(table)
-    with context.untouched(place):
+    with context.untouched(location):
         if context.registers:
-            context.register(table, place)
+            context.register(table, location)
 
 
 @check("DescribeTable")
 def a_tag_and_a_branch_are_resolved(context: CheckContext) -> None:
     """A tag, a branch and a version on a branch show that very version, never silently the latest."""
     table = (*context.base, "tagged")
-    place = context.real_table(table)
+    location = context.real_table(table)
     options = context.backend.storage_options()
-    dataset = storage.open_dataset(place, options)
+    dataset = storage.open_dataset(location, options)
     dataset.tags.create("first", dataset.version)
     dataset.create_branch("dev", dataset.version)
-    context.write(place, rows=2, mode="append")
+    context.write(location, rows=2, mode="append")
     equal("the latest version", context.detailed(table).version, 2)
     for named in ({"tag": "first"}, {"branch": "dev"}):
-        found = context.describe(table, load_detailed_metadata=True, **named)
-        equal(f"the version of {named}", found.version, 1)
+        response = context.describe(table, load_detailed_metadata=True, **named)
+        equal(f"the version of {named}", response.version, 1)
     raises(spec.TableTagNotFoundError, lambda: context.describe(table, tag="missing"))
     raises(spec.TableBranchNotFoundError, lambda: context.describe(table, branch="missing"))
     raises(spec.TableVersionNotFoundError, lambda: context.describe(table, branch="dev", version=99))
@@ -147,8 +147,8 @@ def a_table_is_created_from_a_stream(context: CheckContext) -> None:
 def creating_what_exists(context: CheckContext) -> None:
     """A taken name raises TableAlreadyExists; mode exist_ok leaves what is there."""
     table = (*context.base, "created")
-    place = _create(context, table, rows=4).location or ""
-    with context.untouched(place):
+    location = _create(context, table, rows=4).location or ""
+    with context.untouched(location):
         raises(spec.TableAlreadyExistsError, lambda: _create(context, table, rows=1))
         _create(context, table, rows=1, mode="exist_ok")
 
@@ -158,10 +158,10 @@ def data_in_the_way_is_left_alone(context: CheckContext) -> None:
     """Where data is already at the default place, the table goes to another one, and the data stays as it is."""
     need(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "created")
-    place = context.backend.default_location(table)
-    need(place is not None, "the catalog has no default location to create at")
-    context.write(place or "")
-    with context.untouched(place or ""):
+    default = context.backend.default_location(table)
+    need(default is not None, "the catalog has no default location to create at")
+    context.write(default or "")
+    with context.untouched(default or ""):
         location = _create(context, table, rows=1).location or ""
     equal("the rows of the new table", context.rows(location), 1)
     context.is_at(table, location)
@@ -176,17 +176,17 @@ def a_table_made_again_has_no_old_rows(context: CheckContext) -> None:
     old = _create(context, table, rows=3).location or ""
     context.deregister(table)
     new = context.call("declare_table", table).location
-    equal("the new table is at the old place", locations.same(new, old), wanted=False)
+    equal("the new table is at the old place", locations.same(new, old), expected=False)
     equal("the old rows", context.rows(old), 3)
-    equal("the table is only declared", context.describe(table, check_declared=True).is_only_declared, wanted=True)
+    equal("the table is only declared", context.describe(table, check_declared=True).is_only_declared, expected=True)
 
 
 @check("CreateTable", promised=True)
 def creating_never_overwrites(context: CheckContext) -> None:
     """Mode overwrite would delete data: Unsupported, and the data stays."""
     table = (*context.base, "created")
-    place = _create(context, table, rows=4).location or ""
-    with context.untouched(place):
+    location = _create(context, table, rows=4).location or ""
+    with context.untouched(location):
         raises(spec.UnsupportedOperationError, lambda: _create(context, table, rows=1, mode="Overwrite"))
 
 
@@ -194,8 +194,8 @@ def creating_never_overwrites(context: CheckContext) -> None:
 def tables_are_never_dropped(context: CheckContext) -> None:
     """DropTable would delete data: Unsupported, and data and entry stay."""
     table = (*context.base, "real")
-    place = context.real_table(table)
-    with context.untouched(place):
+    location = context.real_table(table)
+    with context.untouched(location):
         raises(spec.UnsupportedOperationError, lambda: context.call("drop_table", table))
     context.describe(table)
 
@@ -219,9 +219,9 @@ def pylance_writes_and_reads(context: CheckContext) -> None:
 def pylance_reads_what_was_registered(context: CheckContext) -> None:
     """A registered dataset is read, and appended to, with namespace_client=backend."""
     table = (*context.base, "registered")
-    place = context.real_table(table, rows=7)
-    found = lance.dataset(namespace_client=context.namespace, table_id=list(table))
-    equal("the rows", found.count_rows(), 7)
+    location = context.real_table(table, rows=7)
+    dataset = lance.dataset(namespace_client=context.namespace, table_id=list(table))
+    equal("the rows", dataset.count_rows(), 7)
     more = pa.table({"id": [7]})
     lance.write_dataset(more, namespace_client=context.namespace, table_id=list(table), mode="append")
-    equal("the rows after an append", context.rows(place), 8)
+    equal("the rows after an append", context.rows(location), 8)

@@ -24,7 +24,7 @@ class NotApplicable(Exception):  # noqa: N818 - it is not an error
     """The namespace declares that it lacks a capability; the message names it."""
 
 
-class NotAsked(NotApplicable):
+class NotInSpecificationError(NotApplicable):
     """The check is for backends of lancens: the specification does not cover it."""
 
 
@@ -34,15 +34,15 @@ def need(able: bool, reason: str) -> None:
         raise NotApplicable(reason)
 
 
-def equal(what: str, actual: object, wanted: object) -> None:
-    """Raise ViolationError unless ``actual`` equals ``wanted``."""
-    if actual != wanted:
-        raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
+def equal(label: str, actual: object, expected: object) -> None:
+    """Raise ViolationError unless ``actual`` equals ``expected``."""
+    if actual != expected:
+        raise ViolationError(f"{label}: expected {expected!r}, got {actual!r}")
 
 
-def raises(wanted: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> None:
-    """Raise ViolationError unless ``call`` raises ``wanted`` with its code."""
-    kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+def raises(expected: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> None:
+    """Raise ViolationError unless ``call`` raises ``expected`` with its code."""
+    kinds = expected if isinstance(expected, tuple) else (expected,)
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
         answer = call()

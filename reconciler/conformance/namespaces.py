@@ -22,7 +22,7 @@ def awkward_properties(context: CheckContext) -> dict[str, str]:
 def a_namespace_is_created_and_found(context: CheckContext) -> None:
     """A created namespace exists, is described and listed."""
     listed = context.namespaces(context.base[:-1])
-    equal("the new namespace in the list of its parent", context.base[-1] in listed, wanted=True)
+    equal("the new namespace in the list of its parent", context.base[-1] in listed, expected=True)
     context.call("namespace_exists", context.base)
     context.namespace_properties(context.base)
 
@@ -31,9 +31,9 @@ def a_namespace_is_created_and_found(context: CheckContext) -> None:
 def namespace_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
     need(context.backend.capabilities().namespace_markers, "namespaces keep no properties")
-    given = awkward_properties(context)
-    with context.second(given) as other:
-        equal("the properties", context.kept(other, given), given)
+    properties = awkward_properties(context)
+    with context.second(properties) as other:
+        equal("the properties", context.kept(other, properties), properties)
 
 
 @check("CreateNamespace")
@@ -109,9 +109,9 @@ def fixed_levels_stay(context: CheckContext) -> None:
 def the_root_is_described(context: CheckContext) -> None:
     """The root namespace exists and is described."""
     context.call("namespace_exists", [])
-    found = context.namespace_properties([])
+    properties = context.namespace_properties([])
     if context.is_ours:
-        equal("the properties of the root", found, {})
+        equal("the properties of the root", properties, {})
 
 
 @check("DescribeNamespace")
@@ -155,14 +155,17 @@ def listing_a_missing_namespace_is_an_error(context: CheckContext) -> None:
 @check("AlterNamespace", promised=True)
 def altering_a_namespace_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key stays."""
-    able = context.backend.capabilities()
-    need(able.namespace_markers and able.alter_namespace, "the properties of a namespace cannot be changed")
+    capabilities = context.backend.capabilities()
+    need(
+        capabilities.namespace_markers and capabilities.alter_namespace,
+        "the properties of a namespace cannot be changed",
+    )
     with context.second({"unknown": "stays", "old": "1", "both": "1"}) as other:
         changes = PropertyChanges({"both": "2", "new": "3"}, frozenset({"old", "never there"}))
         answer = context.backend.alter_namespace(other, changes)
-        wanted = {"unknown": "stays", "both": "2", "new": "3", "old": None}
-        equal("the answer", {key: answer.properties.get(key) for key in wanted}, wanted)
-        equal("the properties", context.kept(other, wanted), wanted)
+        expected = {"unknown": "stays", "both": "2", "new": "3", "old": None}
+        equal("the answer", {key: answer.properties.get(key) for key in expected}, expected)
+        equal("the properties", context.kept(other, expected), expected)
 
 
 @check("AlterNamespace", promised=True)
@@ -212,9 +215,9 @@ def restrict_keeps_a_parent(context: CheckContext) -> None:
 def cascade_deregisters_and_keeps_data(context: CheckContext) -> None:
     """Behaviour cascade removes the entries of a namespace; every data file stays as it was."""
     with context.second() as other:
-        place = context.real_table((*other, "real"))
+        location = context.real_table((*other, "real"))
         context.declare((*other, "declared"))
-        with context.untouched(place):
+        with context.untouched(location):
             context.drop(other, behavior="Cascade")
         raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(other))
 

@@ -9,7 +9,7 @@ import lance_namespace
 from lance_namespace import LanceNamespace
 
 from reconciler.backends.base import Backend
-from reconciler.conformance.expectations import NotAsked
+from reconciler.conformance.expectations import NotInSpecificationError
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import ConfigError
@@ -25,7 +25,7 @@ class _Config(BackendConfig):
 
 
 def _not_of_the_interface(*_: object, **__: object) -> NoReturn:
-    raise NotAsked("the Lance namespace interface has no such operation")
+    raise NotInSpecificationError("the Lance namespace interface has no such operation")
 
 
 class OthersNamespace(Backend):

@@ -15,8 +15,8 @@ from lance_namespace.errors import UnsupportedOperationError
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.conformance.context import REGISTERED, ConformanceCheck, Where, offered, prepared
-from reconciler.conformance.expectations import NotApplicable, NotAsked, WrongErrorError
+from reconciler.conformance.context import REGISTERED, CheckOptions, ConformanceCheck, offered, prepared
+from reconciler.conformance.expectations import NotApplicable, NotInSpecificationError, WrongErrorError
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
 from reconciler.model import display, locations
@@ -84,7 +84,7 @@ class Report:
         widest = max((len(result.check.operation) for result in self.results), default=0)
         lines = [display.message(self.catalog)]
         operation = ""
-        for result in sorted(self.results, key=lambda one: one.check.operation.lower()):
+        for result in sorted(self.results, key=lambda result: result.check.operation.lower()):
             shown = "" if result.check.operation == operation else result.check.operation
             operation = result.check.operation
             lines.append(f"  {shown:<{widest}}  {result.outcome.value:<6}  {result.check.title}")
@@ -94,8 +94,8 @@ class Report:
             self.count,
             (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.WRONG_ERROR, CheckOutcome.NOT_APPLICABLE),
         )
-        others = f"{wrong} with an error of another class, " if wrong else ""
-        lines.append(f"{passed} passed, {failed} failed, {others}{excluded} not applicable.")
+        wrong_text = f"{wrong} with an error of another class, " if wrong else ""
+        lines.append(f"{passed} passed, {failed} failed, {wrong_text}{excluded} not applicable.")
         return "\n".join(lines)
 
 
@@ -107,23 +107,23 @@ def checks() -> tuple[ConformanceCheck, ...]:
 
 
 def run_check(
-    check: ConformanceCheck, backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]
+    check: ConformanceCheck, backend: Backend, connect: Callable[[], Backend], **options: Unpack[CheckOptions]
 ) -> CheckResult:
     """Run one check in a namespace of its own and return its result.
 
-    ``connect`` returns another connection to the same catalog; ``where`` has the keys of :class:`Where`.
+    ``connect`` returns another connection to the same catalog; ``options`` has the keys of :class:`CheckOptions`.
     """
     try:
-        with prepared(backend, connect, **where) as context:
+        with prepared(backend, connect, **options) as context:
             check.run(context)
-    except NotAsked:
+    except NotInSpecificationError:
         raise
     except NotApplicable as reason:
         return CheckResult(check, CheckOutcome.NOT_APPLICABLE, str(reason))
     except (NotImplementedError, UnsupportedOperationError) as error:
         # A backend declares what it lacks in its capabilities, so this error violates the contract.
-        ended = CheckOutcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else CheckOutcome.FAILED
-        return CheckResult(check, ended, f"{type(error).__name__}: {error}")
+        outcome = CheckOutcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else CheckOutcome.FAILED
+        return CheckResult(check, outcome, f"{type(error).__name__}: {error}")
     except WrongErrorError as violation:
         return CheckResult(check, CheckOutcome.WRONG_ERROR, str(violation))
     except AssertionError as violation:
@@ -160,16 +160,16 @@ def run(
     connect = _connection(impl, config)
     results = []
     with closing(connect()) as backend, tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
-        where: Where = {"namespace": namespace, "scratch": scratch or folder}
-        place = _require_working_place(backend, connect, where)
-        if writing is not None and place is not None and _is_elsewhere(place):
-            writing(locations.place(place))
+        options: CheckOptions = {"namespace": namespace, "scratch": scratch or folder}
+        location = _require_working_location(backend, connect, options)
+        if writing is not None and location is not None and _is_elsewhere(location):
+            writing(locations.place(location))
         for check in checks():
             if starting is not None:
                 starting(check)
             try:
-                result = run_check(check, backend, connect, **where)
-            except NotAsked:
+                result = run_check(check, backend, connect, **options)
+            except NotInSpecificationError:
                 continue
             results.append(result)
             if progress is not None:
@@ -186,18 +186,18 @@ def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
     return connect_others(impl, config)
 
 
-def _is_elsewhere(place: str) -> bool:
+def _is_elsewhere(location: str) -> bool:
     """Return whether a location is neither on this machine's disk nor in the memory of this process."""
-    return locations.path_of(place) is None and locations.scheme(place) != "shared-memory"
+    return locations.path_of(location) is None and locations.scheme(location) != "shared-memory"
 
 
-def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> str | None:
+def _require_working_location(backend: Backend, connect: Callable[[], Backend], options: CheckOptions) -> str | None:
     """Return where the checks write data, if known; raise if no namespace can be listed, or created, in the catalog.
 
     Raises:
         ConfigError: with the reason.
     """
-    namespace = where.get("namespace", ())
+    namespace = options.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
         offered(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
@@ -208,14 +208,14 @@ def _require_working_place(backend: Backend, connect: Callable[[], Backend], whe
             f"{backend.namespace_id()}: the namespaces of {shown} cannot be listed, so nothing was checked: "
             f"{error}; check `--config` and `--namespace`"
         ) from error
-    kept = backend.capabilities().kept_levels
-    if len(namespace) < kept:
+    kept_levels = backend.capabilities().kept_levels
+    if len(namespace) < kept_levels:
         raise ConfigError(
             f"{backend.namespace_id()}: the service drops no namespace of the outermost level, so what the checks "
             "create there would stay; name one that exists with `--namespace`"
         )
     try:
-        with prepared(backend, connect, **where) as context:
+        with prepared(backend, connect, **options) as context:
             with suppress(Exception):  # the checks report it
                 return context.place((*context.base, "table"))
             return None

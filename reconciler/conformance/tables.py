@@ -26,9 +26,9 @@ def a_table_is_declared_and_found(context: CheckContext) -> None:
     location = context.declare(table)
     context.call("table_exists", table)
     equal("the tables", context.tables(context.base), ["declared"])
-    found = context.describe(table, with_table_uri=True)
-    context.same("the location", found.location, location)
-    equal("name and namespace", (found.table, found.namespace), ("declared", list(context.base)))
+    response = context.describe(table, with_table_uri=True)
+    context.same("the location", response.location, location)
+    equal("name and namespace", (response.table, response.namespace), ("declared", list(context.base)))
 
 
 @check("DeclareTable", promised=True)
@@ -36,9 +36,9 @@ def a_given_location_is_kept(context: CheckContext) -> None:
     """The location asked for is the one in force."""
     need(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "placed")
-    place = context.place(table, "here")
-    context.same("the answered location", context.declare(table, location=place), place)
-    context.is_at(table, place)
+    location = context.place(table, "here")
+    context.same("the answered location", context.declare(table, location=location), location)
+    context.is_at(table, location)
 
 
 @check("DeclareTable")
@@ -46,9 +46,9 @@ def table_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
     need(context.backend.capabilities().table_markers, "tables keep no properties")
     table = (*context.base, "described")
-    given = awkward_properties(context)
-    context.declare(table, given)
-    equal("the properties", context.properties(table, given), given)
+    properties = awkward_properties(context)
+    context.declare(table, properties)
+    equal("the properties", context.properties(table, properties), properties)
 
 
 @check("DeclareTable")
@@ -56,8 +56,8 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
     """Declaring what exists raises TableAlreadyExists and changes nothing."""
     table = (*context.base, "twice")
     location = context.declare(table, {"first": "yes"})
-    place = context.place(table, "b") if context.is_ours else None
-    raises(spec.TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=place))
+    other = context.place(table, "b") if context.is_ours else None
+    raises(spec.TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=other))
     context.is_at(table, location)
     if context.backend.capabilities().table_markers:
         equal("the properties", context.properties(table, {"first": ""}), {"first": "yes"})
@@ -67,8 +67,8 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
 def a_table_needs_its_namespace(context: CheckContext) -> None:
     """Declaring in a namespace that does not exist raises NamespaceNotFound and creates nothing."""
     missing = context.beside("_missing")
-    place = context.place((*context.base, "elsewhere")) if context.is_ours else None
-    raises(spec.NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=place))
+    location = context.place((*context.base, "elsewhere")) if context.is_ours else None
+    raises(spec.NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=location))
     raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(missing))
 
 
@@ -125,12 +125,12 @@ def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
 def default_locations_differ(context: CheckContext) -> None:
     """Each table has a default location of its own, and it stays the same."""
     first, second = ((*context.base, name) for name in ("first", "second"))
-    places = [context.backend.default_location(table) for table in (first, second)]
-    need(None not in places, "the catalog has no default location")
-    equal("two tables in one place", locations.same(places[0], places[1]), wanted=False)
-    equal("the default location asked again", context.backend.default_location(first), places[0])
+    defaults = [context.backend.default_location(table) for table in (first, second)]
+    need(None not in defaults, "the catalog has no default location")
+    equal("two tables in one place", locations.same(defaults[0], defaults[1]), expected=False)
+    equal("the default location asked again", context.backend.default_location(first), defaults[0])
     if not context.backend.capabilities().ignores_location:
-        context.same("the location in force", context.declare(first), places[0])
+        context.same("the location in force", context.declare(first), defaults[0])
 
 
 @check("DeclareTable", promised=True)
@@ -139,8 +139,8 @@ def locations_outside_the_root_are_refused(context: CheckContext) -> None:
     need(context.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
     table = (*context.base, "outside")
     inside = context.place(table)
-    for place in ("/somewhere/else.lance", "s3://another-bucket/x.lance", f"{inside}/../../../../out.lance"):
-        raises(spec.InvalidInputError, partial(context.declare, table, location=place))
+    for location in ("/somewhere/else.lance", "s3://another-bucket/x.lance", f"{inside}/../../../../out.lance"):
+        raises(spec.InvalidInputError, partial(context.declare, table, location=location))
     equal("the tables", context.tables(context.base), [])
 
 
@@ -174,8 +174,8 @@ def declared_tables_can_be_left_out(context: CheckContext) -> None:
     equal("the tables with data", with_data.tables, ["real"])
     equal("all tables", context.tables(context.base), ["declared", "real"])
     for name, is_declared in (("real", False), ("declared", True)):
-        found = context.describe((*context.base, name), check_declared=True)
-        equal(f"{name} is only declared", found.is_only_declared, is_declared)
+        response = context.describe((*context.base, name), check_declared=True)
+        equal(f"{name} is only declared", response.is_only_declared, is_declared)
 
 
 @check("ListAllTables")
@@ -187,22 +187,22 @@ def all_tables_are_listed(context: CheckContext) -> None:
         tables.append((*context.nested(), "inner"))
     for table in tables:
         context.declare(table)
-    found = set(context.namespace.list_all_tables(ListTablesRequest()).tables)
-    equal("what is missing", {"$".join(table) for table in tables} - found, set())
+    listed = set(context.namespace.list_all_tables(ListTablesRequest()).tables)
+    equal("what is missing", {"$".join(table) for table in tables} - listed, set())
 
 
 @check("AlterTable", promised=True)
 def altering_a_table_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key and the location stay."""
-    able = context.backend.capabilities()
-    need(able.alter_table and able.table_markers, "the properties of a table cannot be changed")
+    capabilities = context.backend.capabilities()
+    need(capabilities.alter_table and capabilities.table_markers, "the properties of a table cannot be changed")
     table = (*context.base, "altered")
     location = context.declare(table, {"unknown": "stays", "old": "1", "both": "1"})
     changes = PropertyChanges({"both": "2", "new": "größer"}, frozenset({"old", "never there"}))
     answer = context.backend.alter_table(table, changes)
-    wanted = {"unknown": "stays", "both": "2", "new": "größer"}
-    equal("the properties", context.properties(table, {**wanted, "old": ""}), wanted)
-    equal("the answer", {key: answer.properties.get(key) for key in wanted}, wanted)
+    expected = {"unknown": "stays", "both": "2", "new": "größer"}
+    equal("the properties", context.properties(table, {**expected, "old": ""}), expected)
+    equal("the answer", {key: answer.properties.get(key) for key in expected}, expected)
     context.is_at(table, location)
 
 
@@ -240,34 +240,34 @@ def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
 def a_table_is_renamed_in_place(context: CheckContext) -> None:
     """Location, properties and data stay, and the old name is free."""
     need(context.renames, "tables are not renamed in place")
-    able = context.backend.capabilities()
+    capabilities = context.backend.capabilities()
     old, new = (*context.base, "old"), (*context.base, "new")
-    place = context.real_table(old)
-    if able.alter_table and able.table_markers:
+    location = context.real_table(old)
+    if capabilities.alter_table and capabilities.table_markers:
         context.backend.alter_table(old, PropertyChanges({"kept": "größer"}))
-    with context.untouched(place):
+    with context.untouched(location):
         context.rename(old, new)
     equal("the tables", context.tables(context.base), ["new"])
     raises(spec.TableNotFoundError, lambda: context.describe(old))
-    context.is_at(new, place)
-    if able.alter_table and able.table_markers:
+    context.is_at(new, location)
+    if capabilities.alter_table and capabilities.table_markers:
         equal("the properties", context.properties(new, {"kept": ""}), {"kept": "größer"})
-    equal("the rows", context.rows(place), 3)
+    equal("the rows", context.rows(location), 3)
 
 
 @check("RenameTable")
 def a_table_is_renamed_into_another_namespace(context: CheckContext) -> None:
     """The namespace may be another one; it has to exist."""
     need(context.renames, "tables are not renamed in place")
-    place = context.real_table((*context.base, "table"))
+    location = context.real_table((*context.base, "table"))
     missing = (*context.beside("_second"), "table")
     raises(spec.NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), missing))
     equal("the tables", context.tables(context.base), ["table"])
     with context.second() as other:
         context.rename((*context.base, "table"), (*other, "renamed"))
         equal("the tables there and here", (context.tables(other), context.tables(context.base)), (["renamed"], []))
-        context.is_at((*other, "renamed"), place)
-        equal("the rows", context.rows(place), 3)
+        context.is_at((*other, "renamed"), location)
+        equal("the rows", context.rows(location), 3)
 
 
 @check("RenameTable")
@@ -275,12 +275,12 @@ def a_name_that_is_taken_is_refused(context: CheckContext) -> None:
     """Renaming to the name of another table raises TableAlreadyExists and changes neither; a missing one is missing."""
     need(context.renames, "tables are not renamed in place")
     first, second = (*context.base, "first"), (*context.base, "second")
-    places = context.declare(first), context.declare(second)
+    table_locations = context.declare(first), context.declare(second)
     raises(spec.TableAlreadyExistsError, lambda: context.rename(first, second))
     raises(spec.TableNotFoundError, lambda: context.rename((*context.base, "missing"), (*context.base, "third")))
     equal("the tables", context.tables(context.base), ["first", "second"])
-    for table, place in zip((first, second), places, strict=True):
-        context.is_at(table, place)
+    for table, location in zip((first, second), table_locations, strict=True):
+        context.is_at(table, location)
 
 
 @check("DeregisterTable")

@@ -50,16 +50,24 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
         equal(f"the properties of {parent}", scanned_properties, context.namespace_properties(parent))
         for name in context.tables(parent):
             tables.add((*parent, name))
-            found, scanned = context.describe((*parent, name)), seen.tables.get((*parent, name))
+            response, scanned = context.describe((*parent, name)), seen.tables.get((*parent, name))
             if scanned is None:
                 raise ViolationError(f"the scan lacks the table {(*parent, name)}")
-            equal(f"the properties of {name}", dict(scanned.properties), found.properties)
-            context.same(f"the location of {name}", scanned.location, found.location)
+            equal(f"the properties of {name}", dict(scanned.properties), response.properties)
+            context.same(f"the location of {name}", scanned.location, response.location)
         if len(parent) < (context.backend.capabilities().max_depth or len(parent) + 1):
             todo += [(*parent, name) for name in context.namespaces(parent)]
     depth = len(context.base)
-    equal("the tables of the scan", {found for found in seen.tables if found[:depth] == context.base}, tables)
-    equal("the namespaces of the scan", {found for found in seen.namespaces if found[:depth] == context.base}, spaces)
+    equal(
+        "the tables of the scan",
+        {identifier for identifier in seen.tables if identifier[:depth] == context.base},
+        tables,
+    )
+    equal(
+        "the namespaces of the scan",
+        {identifier for identifier in seen.namespaces if identifier[:depth] == context.base},
+        spaces,
+    )
 
 
 @check("scan", promised=True)
@@ -70,8 +78,8 @@ def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
         context.declare((*other, "alpha"))
         seen = context.backend.scan(Scope(("/".join((*context.base, "al*")),)))
         equal("the tables", set(seen.tables), {(*context.base, "alpha")})
-        equal("the table's namespace is there", context.base in seen.namespaces, wanted=True)
-        equal("the other namespace is there", other in seen.namespaces, wanted=False)
+        equal("the table's namespace is there", context.base in seen.namespaces, expected=True)
+        equal("the other namespace is there", other in seen.namespaces, expected=False)
 
 
 @check("scan", promised=True)
@@ -92,9 +100,9 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
         parts = [context.backend.scan(scope) for scope in scopes]
         whole = context.backend.scan()
     for scope, part in zip(scopes, parts, strict=True):
-        wanted = snapshot_within(scope, whole.namespaces.values(), whole.tables.values())
-        equal(f"the tables of {scope.patterns}", part.tables, wanted.tables)
-        equal(f"the namespaces of {scope.patterns}", part.namespaces, wanted.namespaces)
+        expected = snapshot_within(scope, whole.namespaces.values(), whole.tables.values())
+        equal(f"the tables of {scope.patterns}", part.tables, expected.tables)
+        equal(f"the namespaces of {scope.patterns}", part.namespaces, expected.namespaces)
 
 
 @check("scan", promised=True)
@@ -103,13 +111,13 @@ def foreign_tables_are_told_apart(context: CheckContext) -> None:
     need(context.add_foreign is not None, "the caller passed no add_foreign")
     foreign_tables = partial(context.backend.foreign_tables, context.base)
     context.declare((*context.base, "ours"))
-    equal("the foreign tables before", [found.id for found in foreign_tables()], [])
+    equal("the foreign tables before", [table.id for table in foreign_tables()], [])
     with context.foreign():
-        found = [foreign.id for foreign in foreign_tables()]
-        need(bool(found), "the backend does not list foreign tables")
-        equal("the foreign tables", found, [(*context.base, "theirs")])
-        for asked, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
-            equal(f"the foreign tables named {asked}", [found.id[-1] for found in foreign_tables(asked)], expected)
+        foreign_ids = [foreign.id for foreign in foreign_tables()]
+        need(bool(foreign_ids), "the backend does not list foreign tables")
+        equal("the foreign tables", foreign_ids, [(*context.base, "theirs")])
+        for names, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
+            equal(f"the foreign tables named {names}", [table.id[-1] for table in foreign_tables(names)], expected)
 
 
 @check("scan", promised=True)
@@ -221,6 +229,6 @@ def a_second_connection_sees_the_same(context: CheckContext) -> None:
 def the_connections_name_holds_no_secret(context: CheckContext) -> None:
     """The name of a connection begins with the implementation and holds no value of a storage option."""
     text = context.backend.namespace_id()
-    equal("the implementation is named", text.startswith(f"{context.backend.impl}: "), wanted=True)
+    equal("the implementation is named", text.startswith(f"{context.backend.impl}: "), expected=True)
     shown = [key for key, value in context.backend.config.storage.items() if len(value) > 3 and value in text]
     equal("the options whose values are shown", shown, [])
