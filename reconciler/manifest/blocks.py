@@ -1,4 +1,4 @@
-"""From nodes to blocks: placeholders resolved, structure checked, every error in plain words at its place."""
+"""From nodes to blocks: placeholders resolved, structure checked, every error in plain words at its position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reconciler.manifest.models import (
     SuppressBlock,
     TagBlock,
 )
-from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
+from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
 from reconciler.model.capabilities import Capabilities
@@ -40,15 +40,15 @@ Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 
 # The blocks nested in another one: their model, how errors call one, and its required keys.
 _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
-    "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
-    "suppress": (SuppressBlock, "an entry of `suppress` in {what}", "`rule`, `match`, `until` and `reason`"),
-    "expect": (ExpectBlock, "`expect` of {what}", ""),
-    "maintain": (MaintainBlock, "`maintain` of {what}", ""),
-    "maintain.compact": (CompactBlock, "`maintain.compact` of {what}", ""),
-    "maintain.indices": (IndexBlock, "an index of {what}", "the type of the index"),
-    "maintain.optimize_indices": (OptimizeIndicesBlock, "`maintain.optimize_indices` of {what}", ""),
-    "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
-    "tags": (TagBlock, "tag {name} of {what}", "a version"),
+    "moved": (MovedBlock, "an entry of `moved` in {subject}", "`from` and `to`"),
+    "suppress": (SuppressBlock, "an entry of `suppress` in {subject}", "`rule`, `match`, `until` and `reason`"),
+    "expect": (ExpectBlock, "`expect` of {subject}", ""),
+    "maintain": (MaintainBlock, "`maintain` of {subject}", ""),
+    "maintain.compact": (CompactBlock, "`maintain.compact` of {subject}", ""),
+    "maintain.indices": (IndexBlock, "an index of {subject}", "the type of the index"),
+    "maintain.optimize_indices": (OptimizeIndicesBlock, "`maintain.optimize_indices` of {subject}", ""),
+    "schema": (ColumnBlock, "a column of {subject}", "a name and a type"),
+    "tags": (TagBlock, "tag {name} of {subject}", "a version"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
 }
 # What was expected, by pydantic's type of the error.
@@ -101,7 +101,7 @@ class BlockReader:
         self.problems = problems
         self.policy = resolver.policy
         self._resolver = resolver
-        self._unresolved: set[Place] = set()
+        self._unresolved: set[Position] = set()
         self._schemas: MappingOf[str, Schema | None] | None = {}
         self.traced = traced
         self.origins: dict[str, tuple[str, Source]] = {}
@@ -112,16 +112,16 @@ class BlockReader:
         for prefix, node in (("", merged), ("properties.", entries_of(merged).get("properties"))):
             for key, value in entries_of(node).items():
                 origin = "block" if key in written[prefix] else "defaults"
-                self.origins[prefix + key] = origin, self.problems.source(value.key_place)
+                self.origins[prefix + key] = origin, self.problems.source(value.key_position)
 
-    def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
-        """Return the block at ``node``, called ``what`` in errors; None when it is not a block.
+    def read(self, model: type[BlockT], node: Node, subject: str, apart: Collection[str] = ()) -> BlockT | None:
+        """Return the block at ``node``, called ``subject`` in errors; None when it is not a block.
 
         The keys in ``apart`` are left out: the caller reads them. Keys with an error are left out too, so that the
         rest is still checked.
         """
         if not is_block(node):
-            self.problems.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
+            self.problems.at(node.position, f"{subject} is {_shape(node)}, expected a block of keys")
             return None
         plain = {key: self._plain(value, key) for key, value in entries_of(node).items() if key not in apart}
         try:
@@ -129,7 +129,7 @@ class BlockReader:
         except ValidationError as error:
             details = error.errors(include_url=False)
         for detail in details:
-            self._report(detail, model, node, what)
+            self._report(detail, model, node, subject)
         invalid = {str(detail["loc"][0]) for detail in details}
         return model.model_validate({key: value for key, value in plain.items() if key not in invalid})
 
@@ -140,63 +140,67 @@ class BlockReader:
 
     def is_known(self, node: Node) -> bool:
         """Return whether the value of ``node`` is known: its placeholders could be resolved."""
-        return node.place not in self._unresolved
+        return node.position not in self._unresolved
 
-    def scope(self, patterns: SequenceOf[str] | None, node: Node | None, what: str, able: Capabilities) -> Scope:
-        """Return the globs at ``node``, called ``what`` in errors; everything where they are absent or unknown."""
+    def scope(self, patterns: SequenceOf[str] | None, node: Node | None, subject: str, able: Capabilities) -> Scope:
+        """Return the globs at ``node``, called ``subject`` in errors; everything where they are absent or unknown."""
         items = node if isinstance(node, Sequence) else []
         if patterns is None or node is None or not all(map(self.is_known, items)):
             return EVERYTHING
         for pattern in patterns:
             if "" in pattern.split("/"):
-                self.problems.at(node.place, f"{what}: `{pattern}` has an empty name; expected such as analytics/**")
+                self.problems.at(
+                    node.position, f"{subject}: `{pattern}` has an empty name; expected such as analytics/**"
+                )
         return Scope(tuple(able.folded(pattern) for pattern in patterns))
 
-    def path(self, text: str, position: Place, what: str, able: Capabilities) -> Identifier | None:
+    def path(self, text: str, position: Position, subject: str, able: Capabilities) -> Identifier | None:
         """Return the names that ``text`` joins by slashes; None, and an error at ``position``, for an invalid one."""
         names = text.split("/")
         if "" in names:
             expected = "expected names joined by a slash, such as features/users"
-            self.problems.at(position, f"{what}: `{text}`; {expected}")
+            self.problems.at(position, f"{subject}: `{text}`; {expected}")
             return None
         reasons = [(name, reason) for name in names if (reason := able.name_problem(name)) is not None]
         for name, reason in reasons:
-            self.problems.at(position, f"{what}: `{name}` in `{text}`: {reason}")
+            self.problems.at(position, f"{subject}: `{name}` in `{text}`: {reason}")
         return None if reasons else tuple(able.folded(name) for name in names)
 
-    def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
+    def children(self, node: Node, key: str, subject: str) -> dict[str, Node]:
         """Return the blocks below ``key`` by name; an error where they are not blocks."""
         child = entries_of(node).get(key)
         if child is not None and not is_block(child):
-            self.problems.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
+            self.problems.at(child.position, f"`{key}` in {subject} is {_shape(child)}, expected a block of keys")
         return entries_of(child)
 
     # ---- columns
 
-    def columns(self, blocks: SequenceOf[ColumnBlock], node: Node, what: str) -> Schema:
-        """Return the columns in ``blocks``, which were read from the list ``node`` of ``what``."""
+    def columns(self, blocks: SequenceOf[ColumnBlock], node: Node, subject: str) -> Schema:
+        """Return the columns in ``blocks``, which were read from the list ``node`` of ``subject``."""
         columns: list[Column] = []
         first: dict[str, Node] = {}
         for block, entry in zip(blocks, node if isinstance(node, Sequence) else (), strict=True):
-            name, label = entries_of(entry)["name"], f"column `{block.name}` in {what}"
+            name, label = entries_of(entry)["name"], f"column `{block.name}` in {subject}"
             earlier = first.setdefault(block.name, name)
             if earlier is not name:
-                self.problems.at(name.place, f"{label} is a duplicate, first at {self.problems.shown(earlier.place)}")
+                self.problems.at(
+                    name.position, f"{label} is a duplicate, first at {self.problems.shown(earlier.position)}"
+                )
             metadata = block.metadata
             if block.comment is not None:
                 if COMMENT in metadata:
-                    self.problems.at(name.place, f"{label} has both `comment` and the metadata `comment`")
+                    self.problems.at(name.position, f"{label} has both `comment` and the metadata `comment`")
                 metadata = {**metadata, COMMENT: block.comment}
             try:
                 column = make_column(block.name, block.type, block.nullable, metadata)
             except TypeSyntaxError as error:
-                self.problems.at(name.place, f"{label}: {error}")
+                self.problems.at(name.position, f"{label}: {error}")
                 continue
             columns.append(replace(column, renamed_from=block.renamed_from))
         for column in columns:
             problem = rename_problem(column, columns)
             if problem is not None:
-                self.problems.at(first[column.name].place, f"column `{column.name}` in {what}: {problem}")
+                self.problems.at(first[column.name].position, f"column `{column.name}` in {subject}: {problem}")
         return tuple(columns)
 
     def read_schemas(self, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node) -> None:
@@ -208,7 +212,7 @@ class BlockReader:
                 for name, entry in entries_of(node).items()
             }
 
-    def named_schema(self, node: ScalarNode, what: str) -> Schema | None:
+    def named_schema(self, node: ScalarNode, subject: str) -> Schema | None:
         """Return the schema that ``node`` names; an error for an unknown name."""
         name = self.text(node, "schema") if self._schemas is not None else None
         if self._schemas is None or name is None:
@@ -217,7 +221,7 @@ class BlockReader:
             known = (
                 expected_keys(name, self._schemas) if self._schemas else "expected a list of columns, or a name there"
             )
-            self.problems.at(node.place, f"`schema` in {what} is `{name}`, which is not in `schemas`; {known}")
+            self.problems.at(node.position, f"`schema` in {subject} is `{name}`, which is not in `schemas`; {known}")
         return self._schemas.get(name)
 
     # ---- values
@@ -243,34 +247,34 @@ class BlockReader:
                     "cannot hold; pass it as a variable, `${var:name}`"
                 )
             if self._resolver.knows(template):
-                return self._resolver.text(template, self.problems.folder(node.place))
+                return self._resolver.text(template, self.problems.folder(node.position))
         except TemplateError as error:
-            self.problems.at(node.place, str(error))
-        self._unresolved.add(node.place)
+            self.problems.at(node.position, str(error))
+        self._unresolved.add(node.position)
         return node.text
 
     # ---- errors
 
-    def _report(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
+    def _report(self, detail: ErrorDetails, model: type[Block], node: Node, subject: str) -> None:
         location, kind = detail["loc"], detail["type"]
         invalid, key = _node_at(node, location), location[-1]
         nested = _NESTED.get(".".join(map(str, location[: min(2, len(location) - 1)]))) or _NESTED.get(str(location[0]))
         if len(location) > 1 and nested is not None:
             model, label, expected = nested
-            label = label.format(what=what, name=location[1])
+            label = label.format(subject=subject, name=location[1])
         else:
-            label, expected = what, ""
+            label, expected = subject, ""
         key_label = ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
         if kind == "extra_forbidden":
             known = [field.alias or name for name, field in model.model_fields.items()]
             kept_in = next((name for name in ("metadata", "properties") if name in known), None)
             is_text = key in ("comment", "description") and kept_in is not None
             expected = f"expected `{kept_in}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
-            self.problems.at(invalid.key_place, f"unknown key `{key}` in {label}; {expected}")
+            self.problems.at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
         elif kind == "missing":
-            self.problems.at(invalid.place, f"{label} has no `{key}`; expected {expected}")
-        elif invalid.place not in self._unresolved:  # unresolved placeholders are reported already
-            self.problems.at(invalid.place, _mismatch(detail, f"`{key_label}` in {what}", _shape(invalid)))
+            self.problems.at(invalid.position, f"{label} has no `{key}`; expected {expected}")
+        elif invalid.position not in self._unresolved:  # unresolved placeholders are reported already
+            self.problems.at(invalid.position, _mismatch(detail, f"`{key_label}` in {subject}", _shape(invalid)))
 
 
 def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:

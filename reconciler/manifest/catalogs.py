@@ -11,7 +11,7 @@ from operator import attrgetter
 from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import BlockText, Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
-from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, entries_of
+from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, entries_of
 from reconciler.manifest.variables import as_seen, is_from_outside, is_unresolved, parse_template
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, LocationPolicy
@@ -51,17 +51,17 @@ class CatalogReader:
     places: dict[str, str] = field(default_factory=dict)
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
-    _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
+    _first_positions: dict[tuple[str, Identifier], tuple[Position, str]] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
         """Read everything below the catalog's block; ``defaults`` are those of the manifest."""
         self._below(node, (), f"catalog {self.catalog}", defaults, absent=False)
 
-    def _below(self, node: Node, parent: Identifier, what: str, above: Defaults, *, absent: bool) -> None:
-        defaults = above.below(self.blocks, node, what, self.property_problem)
+    def _below(self, node: Node, parent: Identifier, subject: str, above: Defaults, *, absent: bool) -> None:
+        defaults = above.below(self.blocks, node, subject, self.property_problem)
         if self.has_mirror and (defaults is not above or not parent):
-            self._keep_defaults(parent, node, what, defaults)
-        tables = self.blocks.children(node, "tables", what)
+            self._keep_defaults(parent, node, subject, defaults)
+        tables = self.blocks.children(node, "tables", subject)
         problem = self.capabilities.table_depth_problem(len(parent)) if tables else None
         if problem is not None:
             parent_label = f"{address(self.catalog, parent)} ({self.impl})"
@@ -71,7 +71,7 @@ class CatalogReader:
             identifier = self._identifier(parent, name, child, "table")
             if identifier is not None:
                 self._table(identifier, child, absent, defaults)
-        namespaces, most = self.blocks.children(node, "namespaces", what), self.capabilities.max_depth
+        namespaces, most = self.blocks.children(node, "namespaces", subject), self.capabilities.max_depth
         if namespaces and most is not None and len(parent) == most:
             self.problem(
                 entries_of(node)["namespaces"],
@@ -85,7 +85,7 @@ class CatalogReader:
 
     def problem(self, node: Node, message: str) -> None:
         """Add an error at the key of ``node``."""
-        self.blocks.problems.at(node.key_place, message)
+        self.blocks.problems.at(node.key_position, message)
 
     def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
         reason = self.capabilities.name_problem(name)
@@ -94,8 +94,8 @@ class CatalogReader:
             return None
         identifier = (*parent, self.capabilities.folded(name))
         if self.capabilities.folds_case:
-            position, first = self._places.setdefault((kind, identifier), (node.key_place, name))
-            if position != node.key_place:
+            position, first = self._first_positions.setdefault((kind, identifier), (node.key_position, name))
+            if position != node.key_position:
                 other = f"{self.blocks.problems.shown(position)} `{first}`"
                 self.problem(
                     node, f"{kind} `{name}` and {other} are one name in {self.catalog} ({self.impl} folds case)"
@@ -103,81 +103,82 @@ class CatalogReader:
                 return None
         return identifier
 
-    def _check_scope(self, identifier: Identifier, node: Node, what: str, *, is_path: bool = False) -> None:
+    def _check_scope(self, identifier: Identifier, node: Node, subject: str, *, is_path: bool = False) -> None:
         is_inside = self.scope.contains(identifier) or (is_path and self.scope.reaches(identifier))
         if not (is_inside or any(map(is_unresolved, identifier))):
-            self.problem(node, f"{what} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
+            self.problem(node, f"{subject} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
 
-    def _check_absent(self, node: Node, block: NamespaceBlock | TableBlock, what: str, parent_absent: bool) -> None:
+    def _check_absent(self, node: Node, block: NamespaceBlock | TableBlock, subject: str, parent_absent: bool) -> None:
         keys = entries_of(node)
         for key in _NOT_OF_ABSENT if block.absent else ():
             if key in keys:
-                self.problem(keys[key], f"`{key}` in {what} contradicts `absent: true`")
+                self.problem(keys[key], f"`{key}` in {subject} contradicts `absent: true`")
         if block.absent and block.protect:
-            self.problem(keys["protect"], f"`protect: true` in {what} contradicts `absent: true`")
+            self.problem(keys["protect"], f"`protect: true` in {subject} contradicts `absent: true`")
         if parent_absent and not block.absent:
-            self.problem(node, f"{what} is in a namespace that is absent; expected `absent: true` here too")
+            self.problem(node, f"{subject} is in a namespace that is absent; expected `absent: true` here too")
 
     # ---- namespaces
 
     def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
-        what = f"namespace {address(self.catalog, identifier)}"
-        written, node = node, defaults.namespace(self.blocks, node, what)
+        subject = f"namespace {address(self.catalog, identifier)}"
+        written, node = node, defaults.namespace(self.blocks, node, subject)
         if self.blocks.traced == address(self.catalog, identifier):
             self.blocks.trace(written, node)
-        block = self.blocks.read(NamespaceBlock, node, what, _BELOW_NAMESPACE)
+        block = self.blocks.read(NamespaceBlock, node, subject, _BELOW_NAMESPACE)
         if block is not None:
             claims = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
-            self._check_namespace(identifier, node, block, what, claims)
-            self._check_absent(node, block, what, parent_absent)
+            self._check_namespace(identifier, node, block, subject, claims)
+            self._check_absent(node, block, subject, parent_absent)
             self.namespaces[identifier] = DesiredNamespace(
                 id=identifier,
-                source=self.blocks.problems.source(node.key_place),
-                properties=self.properties(block.properties, node, what, self.capabilities.namespace_places),
+                source=self.blocks.problems.source(node.key_position),
+                properties=self.properties(block.properties, node, subject, self.capabilities.namespace_places),
                 claimed=bool(claims),
                 absent=bool(block.absent),
                 protect=block.protect,
                 kind=block.kind,
                 secret_keys=self.secret_keys(node, block.properties),
             )
-        self._below(node, identifier, what, defaults, absent=block is not None and bool(block.absent))
+        self._below(node, identifier, subject, defaults, absent=block is not None and bool(block.absent))
 
     def _check_namespace(
-        self, identifier: Identifier, node: Node, block: NamespaceBlock, what: str, claims: list[str]
+        self, identifier: Identifier, node: Node, block: NamespaceBlock, subject: str, claims: list[str]
     ) -> None:
         keys, able = entries_of(node), self.capabilities
         if claims and len(identifier) <= able.fixed_levels:
             reason = f"{self.impl} has this level already; it is never created, marked or dropped"
-            self.problem(keys[claims[0]], f"`{claims[0]}` in {what}: {reason}")
+            self.problem(keys[claims[0]], f"`{claims[0]}` in {subject}: {reason}")
         kinds = able.namespace_kinds
         if block.kind is not None and kinds is None:
-            self.problem(keys["kind"], f"`kind` in {what}: {self.impl} has one kind of namespace only")
+            self.problem(keys["kind"], f"`kind` in {subject}: {self.impl} has one kind of namespace only")
         elif block.kind is not None and kinds is not None and block.kind not in kinds:
-            self.problem(keys["kind"], f"`kind` in {what} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
+            self.problem(keys["kind"], f"`kind` in {subject} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
         table = self.tables.get(identifier)
         if able.one_name_space and table is not None and not (table.absent or block.absent):
             self.problem(
-                node, f"{what} has the name of the table at {table.source.exact}; {self.impl} has one object of a name"
+                node,
+                f"{subject} has the name of the table at {table.source.exact}; {self.impl} has one object of a name",
             )
-        self._check_scope(identifier, node, what, is_path=not claims)
+        self._check_scope(identifier, node, subject, is_path=not claims)
 
     # ---- tables
 
     def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
-        what = f"table {address(self.catalog, identifier)}"
-        self._check_scope(identifier, node, what)
+        subject = f"table {address(self.catalog, identifier)}"
+        self._check_scope(identifier, node, subject)
         traced = self.blocks.traced == address(self.catalog, identifier)
         text = None if parent_absent or traced else _reusable_text(node)
         alike = defaults.alike.get(text)
         if alike is not None:
-            source = self.blocks.problems.source(node.key_place)
+            source = self.blocks.problems.source(node.key_position)
             self.tables[identifier] = DesiredTable(identifier, source, *alike)
             return
         before = len(self.blocks.problems)
-        block, node = node, defaults.table(self.blocks, node, what)
+        block, node = node, defaults.table(self.blocks, node, subject)
         if traced:
             self.blocks.trace(block, node)
-        table = self._desired_table(identifier, node, what, parent_absent)
+        table = self._desired_table(identifier, node, subject, parent_absent)
         if table is None:
             return
         self.tables[identifier] = table
@@ -186,59 +187,59 @@ class CatalogReader:
             defaults.alike[text] = _FIELDS_OF_ALIKE(table)
 
     def _desired_table(
-        self, identifier: Identifier, node: Node, what: str, parent_absent: bool = False
+        self, identifier: Identifier, node: Node, subject: str, parent_absent: bool = False
     ) -> DesiredTable | None:
         written = entries_of(node).get("schema")
         named = written if isinstance(written, ScalarNode) and not written.is_null else None
-        block = self.blocks.read(TableBlock, node, what, () if named is None else ("schema",))
+        block = self.blocks.read(TableBlock, node, subject, () if named is None else ("schema",))
         if block is None:
             return None
-        self._check_absent(node, block, what, parent_absent)
+        self._check_absent(node, block, subject, parent_absent)
         schema = None
         if named is not None:
-            schema = self.blocks.named_schema(named, what)
+            schema = self.blocks.named_schema(named, subject)
         elif block.schema_ is not None:
-            schema = self.blocks.columns(block.schema_, entries_of(node)["schema"], what)
+            schema = self.blocks.columns(block.schema_, entries_of(node)["schema"], subject)
         return DesiredTable(
             id=identifier,
-            source=self.blocks.problems.source(node.key_place),
-            properties=self.properties(block.properties, node, what),
-            location=self._location(identifier, block, node, what),
+            source=self.blocks.problems.source(node.key_position),
+            properties=self.properties(block.properties, node, subject),
+            location=self._location(identifier, block, node, subject),
             schema=schema,
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
             expect=Expectations(**block.maintain.expected(block.expect)),
-            maintain=Maintain(**block.maintain.asked()),
+            maintain=Maintain(**block.maintain.set_values()),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self.secret_keys(node, block.properties),
-            tags=self._tags(block, node, what),
+            tags=self._tags(block, node, subject),
         )
 
-    def _tags(self, block: TableBlock, node: Node, what: str) -> MappingOf[str, str]:
+    def _tags(self, block: TableBlock, node: Node, subject: str) -> MappingOf[str, str]:
         written = entries_of(entries_of(node).get("tags"))
         for name, tag in block.tags.items():
             if problem := tag_name_problem(name):
-                self.problem(written[name], f"tag `{name}` in {what}: {problem}")
+                self.problem(written[name], f"tag `{name}` in {subject}: {problem}")
             if not is_unresolved(tag.branch) and (problem := branch_name_problem(tag.branch)):
                 branch_node = entries_of(written[name])["branch"]
-                self.problem(branch_node, f"branch `{tag.branch}` of tag `{name}` in {what}: {problem}")
+                self.problem(branch_node, f"branch `{tag.branch}` of tag `{name}` in {subject}: {problem}")
         if block.tags and not block.probe:
             self.problem(
-                entries_of(node)["tags"], f"`tags` in {what} contradicts `probe: false`: versions are looked up"
+                entries_of(node)["tags"], f"`tags` in {subject} contradicts `probe: false`: versions are looked up"
             )
         return {name: str(TagTarget(tag.version, tag.branch)) for name, tag in sorted(block.tags.items())}
 
-    def _keep_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
+    def _keep_defaults(self, namespace: Identifier, node: Node, subject: str, defaults: Defaults) -> None:
         """Keep the defaults of tables in ``namespace`` without a block."""
-        empty = ScalarNode(node.place, node.key_place, "", is_null=True)
-        what = f"the defaults of {what}"
-        table = self._desired_table(namespace, defaults.table(self.blocks, empty, what), what)
+        empty = ScalarNode(node.position, node.key_position, "", is_null=True)
+        subject = f"the defaults of {subject}"
+        table = self._desired_table(namespace, defaults.table(self.blocks, empty, subject), subject)
         if table is not None:
             self.mirror_defaults[namespace] = table
 
-    def _location(self, identifier: Identifier, block: TableBlock, node: Node, what: str) -> str | None:
+    def _location(self, identifier: Identifier, block: TableBlock, node: Node, subject: str) -> str | None:
         if block.location is None:
             return None
         value = entries_of(node)["location"]
@@ -248,9 +249,9 @@ class CatalogReader:
         from_outside = is_from_outside(written)
         reason = self._location_problem(block.location, from_outside)
         if reason is not None:
-            self.blocks.problems.at(value.place, f"`location` in {what}: {reason}")
+            self.blocks.problems.at(value.position, f"`location` in {subject}: {reason}")
             return None
-        folder, top = self.blocks.problems.folder(value.place), self.blocks.problems.files[0].folder
+        folder, top = self.blocks.problems.folder(value.position), self.blocks.problems.files[0].folder
         location = locations.absolute(block.location, folder)
         if location != block.location:
             self.relative[identifier] = location
@@ -264,7 +265,7 @@ class CatalogReader:
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             shown = written if from_outside else locations.redact(location)
             expected = f"expected a location under {self.catalog}'s root"
-            self.blocks.problems.at(value.place, f"`location` in {what} is {shown}, {expected}")
+            self.blocks.problems.at(value.position, f"`location` in {subject} is {shown}, {expected}")
         return location
 
     def _location_problem(self, location: str, from_outside: bool) -> str | None:
@@ -288,7 +289,7 @@ class CatalogReader:
         )
 
     def properties(
-        self, properties: MappingOf[str, str] | None, node: Node, what: str, location_keys: Collection[str] = ()
+        self, properties: MappingOf[str, str] | None, node: Node, subject: str, location_keys: Collection[str] = ()
     ) -> MappingOf[str, str]:
         """Return the properties of the block at ``node``; errors in them go to the problems.
 
@@ -298,7 +299,7 @@ class CatalogReader:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
-            problem, entry = self.property_problem(key, value, what), written[key]
+            problem, entry = self.property_problem(key, value, subject), written[key]
             reason = None
             if problem is None and key in location_keys and self.blocks.is_known(entry):
                 reason = self._location_problem(value, _is_from_outside(entry))
@@ -306,25 +307,25 @@ class CatalogReader:
                 # Another service may take any property of a namespace as the location of its tables.
                 reason = self.blocks.policy.bucket_refusal(value)
             if reason is not None:
-                problem = f"property `{key}` in {what}: {reason}"
+                problem = f"property `{key}` in {subject}: {reason}"
             if problem is not None:
                 self.problem(entry, problem)
         return properties
 
-    def property_problem(self, key: str, value: str, what: str) -> str | None:
-        """Return why ``what`` cannot have this property, None when it can."""
+    def property_problem(self, key: str, value: str, subject: str) -> str | None:
+        """Return why ``subject`` cannot have this property, None when it can."""
         if ownership.is_reserved_key(key):
-            return f"property `{key}` in {what} is reserved for catalogs and lancens"
+            return f"property `{key}` in {subject} is reserved for catalogs and lancens"
         if not key:
-            return f"a property of {what} has no name"
+            return f"a property of {subject} has no name"
         if is_stand_in(value):
             # A saved plan holds no secrets, so that apply could not tell this text from one.
             return (
-                f"property `{key}` in {what} is `{value}`, which lancens shows instead of a secret; "
+                f"property `{key}` in {subject} is `{value}`, which lancens shows instead of a secret; "
                 "expected the value itself, such as `${env:NAME}`"
             )
         problem = self.capabilities.property_problem(key, value)
-        return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
+        return None if problem is None else f"property `{key}` in {subject} ({self.impl}): {problem}"
 
 
 def _from_outside(location: str, written: str) -> tuple[str, str]:

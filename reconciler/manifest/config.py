@@ -63,7 +63,7 @@ class ResolvedConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key of a ``config``; ``folder`` is the base of relative paths, ``source`` the key's place."""
+    """One key of a ``config``; ``folder`` is the base of relative paths, ``source`` the key's position."""
 
     key: str
     template: Template = field(repr=False)

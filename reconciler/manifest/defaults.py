@@ -1,7 +1,7 @@
 """``defaults`` of the manifest, of a catalog and of a namespace, merged into the blocks below.
 
 The nearest one wins. Properties merge by key; ``{unset: true}`` instead of a value removes a key. Defaults are merged
-as nodes before a block is read, so that all checks hold for them and every error has its own place.
+as nodes before a block is read, so that all checks hold for them and every error has its own position.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ PropertyProblem: TypeAlias = Callable[[str, str, str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The defaults at one place of a manifest, as a block for each kind."""
+    """The defaults at one level of a manifest, as a block for each kind."""
 
     tables: Mapping = field(default_factory=lambda: _NOTHING)
     namespaces: Mapping = field(default_factory=lambda: _NOTHING)
     alike: dict[BlockText | None, tuple[Any, ...]] = field(default_factory=dict, compare=False)
     """The fields of tables with these defaults, by the text of their blocks: equal blocks give equal tables."""
 
-    def below(self, blocks: BlockReader, node: Node, what: str, problem: PropertyProblem) -> Defaults:
-        """Return the defaults below the block at ``node``, called ``what`` in errors.
+    def below(self, blocks: BlockReader, node: Node, subject: str, problem: PropertyProblem) -> Defaults:
+        """Return the defaults below the block at ``node``, called ``subject`` in errors.
 
         ``problem`` returns why the catalog accepts no property with a key and value.
         """
         written = entries_of(node).get("defaults")
         if written is None:
             return self
-        label = f"the defaults of {what}"
+        label = f"the defaults of {subject}"
         blocks.read(DefaultsBlock, written, label, tuple(_KINDS))
         return Defaults(
             tables=_overlaid(self.tables, blocks, written, "tables", label, problem),
             namespaces=_overlaid(self.namespaces, blocks, written, "namespaces", label, problem),
         )
 
-    def table(self, blocks: BlockReader, node: Node, what: str) -> Node:
+    def table(self, blocks: BlockReader, node: Node, subject: str) -> Node:
         """Return a table's block with the defaults."""
-        return _filled(self.tables, *_apart(blocks, node, what))
+        return _filled(self.tables, *_apart(blocks, node, subject))
 
-    def namespace(self, blocks: BlockReader, node: Node, what: str) -> Node:
+    def namespace(self, blocks: BlockReader, node: Node, subject: str) -> Node:
         """Return a namespace's block with the defaults; a path takes none."""
         claimed = any(key in entries_of(node) for key in (_PROPERTIES, "absent", "protect"))
-        return _filled(self.namespaces if claimed else _NOTHING, *_apart(blocks, node, what))
+        return _filled(self.namespaces if claimed else _NOTHING, *_apart(blocks, node, subject))
 
 
 def _overlaid(
@@ -64,17 +64,17 @@ def _overlaid(
     node = entries_of(written).get(kind)
     if node is None:
         return above
-    what = f"{label} for {kind}"
-    block_node, unset = _apart(blocks, node, what)
-    block = blocks.read(_KINDS[kind], block_node, what)
+    subject = f"{label} for {kind}"
+    block_node, unset = _apart(blocks, node, subject)
+    block = blocks.read(_KINDS[kind], block_node, subject)
     usable = set() if block is None else block.model_fields_set
     usable_entries = {key: value for key, value in entries_of(block_node).items() if key in usable}
     if _PROPERTIES in usable_entries:
         properties = dict(entries_of(usable_entries[_PROPERTIES]))
         for key, value in getattr(block, _PROPERTIES).items():
-            reason = problem(key, value, what)
+            reason = problem(key, value, subject)
             if reason is not None:  # reported once, and not for every block below
-                blocks.problems.at(properties.pop(key).key_place, reason)
+                blocks.problems.at(properties.pop(key).key_position, reason)
         usable_entries[_PROPERTIES] = block_at(usable_entries[_PROPERTIES], properties)
     return _merged(above, block_at(block_node, usable_entries), unset)
 
@@ -97,7 +97,7 @@ def _merged(above: Mapping, node: Node, unset: set[str]) -> Mapping:
     return merged
 
 
-def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
+def _apart(blocks: BlockReader, node: Node, subject: str) -> tuple[Node, set[str]]:
     """Return ``node`` without its unset properties, and their keys."""
     written = entries_of(node).get(_PROPERTIES)
     unset = {key: value for key, value in entries_of(written).items() if isinstance(value, Mapping)}
@@ -107,6 +107,6 @@ def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
         flag = value.get("unset")
         if len(value) != 1 or not isinstance(flag, ScalarNode) or flag.text.lower() != "true":
             expected = "expected text, or `{unset: true}` for none"
-            blocks.problems.at(value.place, f"property `{key}` in {what} is a block of keys; {expected}")
+            blocks.problems.at(value.position, f"property `{key}` in {subject} is a block of keys; {expected}")
     remaining = {key: value for key, value in entries_of(written).items() if key not in unset}
     return block_at(node, {**entries_of(node), _PROPERTIES: block_at(written, remaining)}), set(unset)

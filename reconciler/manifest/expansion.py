@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, entries_of
+from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, entries_of
 from reconciler.manifest.problems import Problems
 from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model.names import check_name
@@ -17,7 +17,7 @@ def expand_names(document: Mapping, problems: Problems, resolver: Resolver) -> N
     """
     expansion, name = _Expansion(problems, resolver), document.get("name")
     if isinstance(name, ScalarNode):
-        name.text = expansion.name(name.text, name.place)
+        name.text = expansion.name(name.text, name.position)
     catalogs = document.get("catalogs")
     expansion.keys(catalogs)
     for catalog in entries_of(catalogs).values():
@@ -45,23 +45,23 @@ class _Expansion:
         entries = list(node.items())
         node.clear()
         for key, child in entries:
-            name = self.name(key, child.key_place, is_path=are_paths)
+            name = self.name(key, child.key_position, is_path=are_paths)
             first = node.setdefault(name, child)
             if first is not child:
-                shown = self.problems.shown(first.key_place)
-                self.problems.at(child.key_place, f"`{name}` is a duplicate, first at {shown}")
+                shown = self.problems.shown(first.key_position)
+                self.problems.at(child.key_position, f"`{name}` is a duplicate, first at {shown}")
 
-    def name(self, text: str, place: Place, *, is_path: bool = False) -> str:
+    def name(self, text: str, position: Position, *, is_path: bool = False) -> str:
         """Return the name that ``text`` stands for; after an error, ``text`` itself."""
         if "${" not in text:
             return text
         try:
             name = self.resolver.name(text)
         except TemplateError as error:
-            self.problems.at(place, f"name `{text}`: {error}")
+            self.problems.at(position, f"name `{text}`: {error}")
             return text
         reasons = map(check_name, (name.split("/") if is_path else [name]) if name != text else [])
         reason = next(filter(None, reasons), None)
         if reason is not None:
-            self.problems.at(place, f"name `{text}` is `{name}`: {reason}")
+            self.problems.at(position, f"name `{text}` is `{name}`: {reason}")
         return name if reason is None else text

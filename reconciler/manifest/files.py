@@ -124,16 +124,16 @@ class Content:
     def _follow(self, include: Node, folder: Path) -> None:
         if not isinstance(include, Sequence):
             if not is_block(include):
-                self._problems.at(include.place, "`include` is not a list; expected paths such as [teams/*.yaml]")
+                self._problems.at(include.position, "`include` is not a list; expected paths such as [teams/*.yaml]")
             return
         for item in include:
             if not isinstance(item, ScalarNode) or not item.text.strip():
-                self._problems.at(item.place, "an include is not a path; expected text such as teams/*.yaml")
+                self._problems.at(item.position, "an include is not a path; expected text such as teams/*.yaml")
             elif "${" in item.text:
-                self._problems.at(item.place, f"include `{item.text}`: placeholders do not work in `include`")
+                self._problems.at(item.position, f"include `{item.text}`: placeholders do not work in `include`")
             else:
                 for problem in self._include(item.text, folder):
-                    self._problems.at(item.place, f"include `{item.text}` {problem}")
+                    self._problems.at(item.position, f"include `{item.text}` {problem}")
 
     def _include(self, pattern: str, folder: Path) -> Iterator[str]:
         """Read the files that ``pattern`` matches, and yield its errors."""
@@ -184,8 +184,8 @@ class Content:
             elif is_listed and isinstance(existing, Sequence) and isinstance(node, Sequence):
                 existing += node
             elif not (is_repeated and _same_text(existing, node)):
-                label, first = "/".join((*path, key)), self._problems.shown(existing.key_place)
-                self._problems.at(node.key_place, f"`{label}` is a duplicate, first at {first}")
+                label, first = "/".join((*path, key)), self._problems.shown(existing.key_position)
+                self._problems.at(node.key_position, f"`{label}` is a duplicate, first at {first}")
 
 
 def _is_manifest(name: str) -> bool:
@@ -249,8 +249,8 @@ def read_variables(path: str) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, node in (read_document(data, 0, problems, "such as `region: eu-west-1`") or {}).items():
         if isinstance(node, ScalarNode):
-            variables[name] = FileValue.at(problems.source(node.key_place), "" if node.is_null else node.text)
+            variables[name] = FileValue.at(problems.source(node.key_position), "" if node.is_null else node.text)
         else:
-            problems.at(node.key_place, f"variable `{name}` is not text; expected `{name}: value`")
+            problems.at(node.key_position, f"variable `{name}` is not text; expected `{name}: value`")
     problems.raise_if_any()
     return variables

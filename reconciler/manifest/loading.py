@@ -115,17 +115,17 @@ class _Loading:
 
     def manifest(self, variables: MappingOf[str, str]) -> Manifest:
         """Return the manifest; ``variables`` are the variables that it should use."""
-        root, what, folder = self._content.root, "the manifest", self._resolver.folders[0]
-        top = self._blocks.read(ManifestFile, root, what, ("catalogs", "defaults")) or ManifestFile()
+        root, subject, folder = self._content.root, "the manifest", self._resolver.folders[0]
+        top = self._blocks.read(ManifestFile, root, subject, ("catalogs", "defaults")) or ManifestFile()
         is_part = root and not {"name", "version"} & root.keys()
         included = "; if another manifest includes this file, give that one" if is_part else ""
-        self._require(root, "name", what, f"expected a name, such as `name: feature-store`{included}")
-        name, identity = self._name(root, what), self._verbatim(root, "id", what) if "id" in root else None
-        self._require(root, "version", what, "expected `version: 1`")
+        self._require(root, "name", subject, f"expected a name, such as `name: feature-store`{included}")
+        name, identity = self._name(root, subject), self._verbatim(root, "id", subject) if "id" in root else None
+        self._require(root, "version", subject, "expected `version: 1`")
         if "schemas" in root:
             self._blocks.read_schemas(top.schemas, root["schemas"])
-        nodes = self._blocks.children(root, "catalogs", what)
-        self._require(root, "catalogs", what, "expected a block with a name for each catalog")
+        nodes = self._blocks.children(root, "catalogs", subject)
+        self._require(root, "catalogs", subject, "expected a block with a name for each catalog")
         owners = {each: owner_name(name, each, identity) for each in nodes}
         read = {each: pair for each, node in nodes.items() if (pair := self._catalog(owners[each], each, node))}
         catalogs = self._with_mirrors(read, nodes)
@@ -176,39 +176,41 @@ class _Loading:
             else:
                 self._problems.in_file(self._problems.files[0].name, message)
 
-    def _require(self, node: Node, key: str, what: str, expected: str) -> None:
+    def _require(self, node: Node, key: str, subject: str, expected: str) -> None:
         if key not in entries_of(node) and self._content.complete:
-            self._problems.at(node.key_place, f"{what} has no `{key}`; {expected}")
+            self._problems.at(node.key_position, f"{subject} has no `{key}`; {expected}")
 
-    def _name(self, root: Mapping, what: str) -> str:
+    def _name(self, root: Mapping, subject: str) -> str:
         name = root.get("name")
         if isinstance(name, ScalarNode) and is_unresolved(name.text):
             return name.text
-        return self._verbatim(root, "name", what) or ""
+        return self._verbatim(root, "name", subject) or ""
 
-    def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
+    def _verbatim(self, node: Mapping, key: str, subject: str) -> str | None:
         """Return the text of a key that holds a name; reading the block reports other shapes."""
         value = node.get(key)
         if not isinstance(value, ScalarNode):
             return None
         if "${" in value.text:
-            self._problems.at(value.place, f"`{key}` in {what} is `{value.text}`: placeholders do not work in `{key}`")
+            self._problems.at(
+                value.position, f"`{key}` in {subject} is `{value.text}`: placeholders do not work in `{key}`"
+            )
             return None
         reason = check_name(value.text)
         if reason is not None:
-            self._problems.at(value.place, f"`{key}` in {what}: {reason}")
+            self._problems.at(value.position, f"`{key}` in {subject}: {reason}")
             return None
         return value.text
 
     def _catalog(self, owner: str, name: str, node: Node) -> tuple[ManifestCatalog, CatalogReader] | None:
-        what = f"catalog {name}"
+        subject = f"catalog {name}"
         reason = check_name(name)
         if reason is not None and not is_unresolved(name):
-            self._problems.at(node.key_place, f"catalog `{name}`: {reason}")
-        block = self._blocks.read(CatalogBlock, node, what, _BELOW_CATALOG)
+            self._problems.at(node.key_position, f"catalog `{name}`: {reason}")
+        block = self._blocks.read(CatalogBlock, node, subject, _BELOW_CATALOG)
         if block is not None:
             names = ", ".join(f"`{name}`" for name in self._implementations.names())
-            self._require(node, "impl", what, f"expected one of {names}")
+            self._require(node, "impl", subject, f"expected one of {names}")
         if block is None or not isinstance(node, Mapping):
             return None
         config = self._config(name, node)
@@ -218,7 +220,7 @@ class _Loading:
             name,
             config.impl if config is not None else "this impl",
             capabilities,
-            self._blocks.scope(block.scope, node.get("scope"), f"`scope` in {what}", capabilities),
+            self._blocks.scope(block.scope, node.get("scope"), f"`scope` in {subject}", capabilities),
             getattr(config.known_config() if config is not None else None, "root", None),
             has_mirror="mirror" in node,
         )
@@ -229,7 +231,7 @@ class _Loading:
         desired = DesiredCatalog(
             name=name,
             owner=owner,
-            source=self._problems.source(node.key_place),
+            source=self._problems.source(node.key_position),
             prune=block.prune,
             scope=reader.scope,
             namespaces=reader.namespaces,
@@ -243,36 +245,36 @@ class _Loading:
     def _suppressions(self, catalog: str, blocks: list[SuppressBlock], node: Node | None) -> tuple[Suppression, ...]:
         items = node if blocks and isinstance(node, Sequence) else []  # a list with an error is read as empty
         return tuple(
-            Suppression(catalog, **dict(block), source=self._problems.source(item.place))
+            Suppression(catalog, **dict(block), source=self._problems.source(item.position))
             for block, item in zip(blocks, items, strict=True)
         )
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
-        what = f"catalog {name}"
-        entries = tuple(self._config_entries(node, what))
-        impl = self._verbatim(node, "impl", what)
+        subject = f"catalog {name}"
+        entries = tuple(self._config_entries(node, subject))
+        impl = self._verbatim(node, "impl", subject)
         if impl is None:
             return None
         try:
             implementation = self._implementations.find(impl)
         except (ConfigError, MissingExtraError) as error:
-            self._problems.at(node["impl"].place, str(error))
+            self._problems.at(node["impl"].position, str(error))
             return None
-        source = self._problems.source(node["config"].key_place if "config" in node else node.key_place)
+        source = self._problems.source(node["config"].key_position if "config" in node else node.key_position)
         config = ConfigText(impl, implementation, source, entries)
         for problem in config.problems():
             self._problems.add(problem)
         return config
 
-    def _config_entries(self, node: Mapping, what: str) -> Iterator[ConfigEntry]:
+    def _config_entries(self, node: Mapping, subject: str) -> Iterator[ConfigEntry]:
         """Yield the entries of a ``config``; the keys of a nested block are prefixed with its name."""
         seen: set[str] = set()
-        for key, value in self._blocks.children(node, "config", what).items():
+        for key, value in self._blocks.children(node, "config", subject).items():
             for name, text in (value if isinstance(value, Mapping) else {"": value}).items():
                 full = f"{key}.{name}" if name else key
-                label = f"`{full}` in the config of {what}"
+                label = f"`{full}` in the config of {subject}"
                 if full in seen:
-                    self._problems.at(text.key_place, f"{label} is a duplicate key")
+                    self._problems.at(text.key_position, f"{label} is a duplicate key")
                     continue
                 seen.add(full)
                 template: Template = (Placeholder("env", ""),)  # after an error: the key is there, its value unknown
@@ -280,8 +282,10 @@ class _Loading:
                     if isinstance(text, ScalarNode):
                         template = self._resolver.template(text.text)
                     else:
-                        self._problems.at(text.place, f"{label} is not text; dots join nested names")
+                        self._problems.at(text.position, f"{label} is not text; dots join nested names")
                 except TemplateError as error:
-                    self._problems.at(text.place, str(error))
-                source = self._problems.source(text.key_place)
-                yield ConfigEntry(key=full, template=template, folder=self._problems.folder(text.place), source=source)
+                    self._problems.at(text.position, str(error))
+                source = self._problems.source(text.key_position)
+                yield ConfigEntry(
+                    key=full, template=template, folder=self._problems.folder(text.position), source=source
+                )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.models import MirrorBlock
-from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
+from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import is_unresolved
 from reconciler.model.capabilities import Capabilities
@@ -49,19 +49,19 @@ class _Reading:
         select = entries_of(self.written).get("select")
         return DesiredMirror(
             origin,
-            blocks.problems.source(self.written.key_place),
-            blocks.scope(self.block.select, select, f"`select` in {self._what}", followed),
+            blocks.problems.source(self.written.key_position),
+            blocks.scope(self.block.select, select, f"`select` in {self._subject}", followed),
             self._into(),
             dict(self._names(followed)),
             self.reader.mirror_defaults,
         )
 
     @property
-    def _what(self) -> str:
+    def _subject(self) -> str:
         return f"the mirror of {self.reader.catalog}"
 
-    def _problem(self, place: Place, message: str) -> None:
-        self.reader.blocks.problems.at(place, message)
+    def _problem(self, position: Position, message: str) -> None:
+        self.reader.blocks.problems.at(position, message)
 
     def _origin(self) -> str | None:
         """Return the catalog to follow, None for an unknown name."""
@@ -69,12 +69,14 @@ class _Reading:
         catalogs = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
             known = ", ".join(f"`{other}`" for other in catalogs)
-            self._problem(self.written.place, f"{self._what} has no `from`; expected the catalog to follow: {known}")
+            self._problem(
+                self.written.position, f"{self._subject} has no `from`; expected the catalog to follow: {known}"
+            )
         elif self.reader.blocks.is_known(node):
             if name in self.readers:
                 return name
             known = f"which is not a catalog of this manifest; {expected_keys(name, catalogs)}"
-            self._problem(node.place, f"`from` in {self._what} is `{name}`, {known}")
+            self._problem(node.position, f"`from` in {self._subject} is `{name}`, {known}")
         return None
 
     def _into(self) -> Identifier:
@@ -82,37 +84,38 @@ class _Reading:
         node = entries_of(self.written).get("into")
         if node is None:
             return ()
-        what = f"`into` in {self._what}"
+        subject = f"`into` in {self._subject}"
         for name, item in zip(self.block.into, node if isinstance(node, Sequence) else [], strict=False):
             reason = able.name_problem(name) if reader.blocks.is_known(item) else None
             if reason is not None:
-                self._problem(item.place, f"{what} ({reader.impl}): `{name}`: {reason}")
+                self._problem(item.position, f"{subject} ({reader.impl}): `{name}`: {reason}")
         into = tuple(able.folded(name) for name in self.block.into)
         most = able.table_depths[1]
         if most is not None and len(into) > most:
             problem = able.table_depth_problem(len(into))
-            self._problem(node.place, f"{what} ({reader.impl}): tables below it are {problem}")
+            self._problem(node.position, f"{subject} ({reader.impl}): tables below it are {problem}")
         elif into and not reader.scope.reaches(into):
             scope = ", ".join(reader.scope.patterns)
-            self._problem(node.place, f"{what} is outside of the catalog's scope: {scope}")
+            self._problem(node.position, f"{subject} is outside of the catalog's scope: {scope}")
         return into
 
     def _names(self, followed: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
         """Yield each name in the source with its name here."""
-        blocks, what = self.reader.blocks, f"`names` in {self._what}"
-        first: dict[Identifier, Place] = {}
+        blocks, subject = self.reader.blocks, f"`names` in {self._subject}"
+        first: dict[Identifier, Position] = {}
         for key, node in entries_of(entries_of(self.written).get("names")).items():
             value = self.block.names.get(key)
             if value is None or is_unresolved(key) or not blocks.is_known(node):
                 continue
-            origin = blocks.path(key, node.key_place, what, followed)
-            to = blocks.path(value, node.place, what, self.reader.capabilities)
+            origin = blocks.path(key, node.key_position, subject, followed)
+            to = blocks.path(value, node.position, subject, self.reader.capabilities)
             if origin is None or to is None:
                 continue
-            first_position = first.setdefault(to, node.place)
-            if first_position != node.place:
+            first_position = first.setdefault(to, node.position)
+            if first_position != node.position:
                 self._problem(
-                    node.place, f"{what}: `{value}` is a duplicate, first at {blocks.problems.shown(first_position)}"
+                    node.position,
+                    f"{subject}: `{value}` is a duplicate, first at {blocks.problems.shown(first_position)}",
                 )
             yield origin, to
 

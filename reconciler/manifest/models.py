@@ -202,18 +202,20 @@ class MaintainBlock(Block):
             raise ValueError("`indices` names no column")
         return self
 
-    def asked(self) -> dict[str, Any]:
+    def set_values(self) -> dict[str, Any]:
         """Return the fields of :class:`Maintain` that the block sets."""
-        asked: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         if self.compact is not None:
-            asked["compact"] = WantedCompaction(**dict(self.compact))
+            values["compact"] = WantedCompaction(**dict(self.compact))
         if "indices" in self.model_fields_set:  # a policy without any overrides the ones before it
-            asked["indices"] = tuple(WantedIndex(column, **dict(one)) for column, one in sorted(self.indices.items()))
+            values["indices"] = tuple(
+                WantedIndex(column, **dict(index)) for column, index in sorted(self.indices.items())
+            )
         if self.optimize_indices is not None:
-            asked["max_unindexed_rows"] = self.optimize_indices.max_unindexed_rows
+            values["max_unindexed_rows"] = self.optimize_indices.max_unindexed_rows
         if "copy_elsewhere" in self.model_fields_set:
-            asked["copy_elsewhere"] = self.copy_elsewhere
-        return asked
+            values["copy_elsewhere"] = self.copy_elsewhere
+        return values
 
     def expected(self, expect: ExpectBlock) -> dict[str, Any]:
         """Return the fields of ``expect`` that are set; by default, the indices are those to build."""

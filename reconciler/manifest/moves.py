@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.models import MovedBlock
-from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
+from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
 from reconciler.model.display import did_you_mean
 from reconciler.model.names import Identifier
@@ -42,8 +42,8 @@ class _Line:
     node: Node
     is_glob: bool = False
 
-    def place(self, key: str) -> Place:
-        return entries_of(self.node)[key].place
+    def position(self, key: str) -> Position:
+        return entries_of(self.node)[key].position
 
 
 def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) -> Iterator[_Line]:
@@ -58,7 +58,7 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
         paths = [
             # A star stands for a part of a name: that of an `x` is as good as any.
             reader.blocks.path(
-                text.replace("*", "x") if is_glob else text, entries[key].place, f"`{key}` {suffix}", able
+                text.replace("*", "x") if is_glob else text, entries[key].position, f"`{key}` {suffix}", able
             )
             for key, text in texts.items()
         ]
@@ -89,7 +89,7 @@ class _Moves:
 
     reader: CatalogReader
     lines: list[_Line]
-    _first: dict[tuple[str, bool, Identifier], Place] = field(default_factory=dict)
+    _first: dict[tuple[str, bool, Identifier], Position] = field(default_factory=dict)
     _origins: set[Identifier] = field(default_factory=set)
     _namespaces: dict[Identifier, _Line] = field(default_factory=dict)
     _globs: dict[bool, list[_Line]] = field(default_factory=lambda: {True: [], False: []})
@@ -108,12 +108,12 @@ class _Moves:
             block = self.reader.tables.get(line.to) or self.reader.namespaces.get(line.to)
             problem = next(self._problems(line, block), None)
             if problem is None:
-                source, is_table = problems.source(line.node.place), isinstance(block, DesiredTable)
+                source, is_table = problems.source(line.node.position), isinstance(block, DesiredTable)
                 yield DesiredMove(line.origin, line.to, source, is_table)
             else:
                 key, message = problem
                 shown = "/".join(line.origin if key == "from" else line.to)
-                problems.at(line.place(key), f"`{key}` in `moved`: `{shown}` {message}")
+                problems.at(line.position(key), f"`{key}` in `moved`: `{shown}` {message}")
 
     def _expanded(self, line: _Line, taken: Collection[Identifier]) -> Iterator[_Line]:
         """Yield an entry for each block that an entry with stars means.
@@ -124,7 +124,7 @@ class _Moves:
         origin, to = "/".join(line.origin), "/".join(line.to)
         if origin.count("*") != to.count("*") or "**" in f"{origin} {to}":
             expected = "expected as many `*` in `from` as in `to`, each for a part of one name"
-            problems.at(line.place("from"), f"`from` in `moved`: `{origin}` and `to`: `{to}`; {expected}")
+            problems.at(line.position("from"), f"`from` in `moved`: `{origin}` and `to`: `{to}`; {expected}")
             return
         blocks: list[list[Identifier]] = [[*self.reader.tables], [*self.reader.namespaces]]
         matches = [
@@ -138,7 +138,7 @@ class _Moves:
         self._globs[bool(matches[0])].append(line)
         if not any(matches):
             problems.at(
-                line.place("to"), f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}"
+                line.position("to"), f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}"
             )
         first: dict[Identifier, Identifier] = {}
         for old, names in matches[0] or matches[1]:
@@ -148,7 +148,7 @@ class _Moves:
                 continue
             if old in first:
                 both = f"`{'/'.join(first[old])}` and `{'/'.join(names)}`"
-                problems.at(line.place("from"), f"`from` in `moved`: `{'/'.join(old)}` would become {both}")
+                problems.at(line.position("from"), f"`from` in `moved`: `{'/'.join(old)}` would become {both}")
             first[old] = names
             yield _Line(old, names, line.node)
 
@@ -173,13 +173,13 @@ class _Moves:
         if not reader.scope.contains(line.origin):
             yield "from", f"is outside of the catalog's scope: {', '.join(reader.scope.patterns)}"
         for key, names in (("from", line.origin), ("to", line.to)):
-            first = self._first.setdefault((key, is_table, names), line.place(key))
-            if first != line.place(key):
+            first = self._first.setdefault((key, is_table, names), line.position(key))
+            if first != line.position(key):
                 yield key, f"is a duplicate, first at {reader.blocks.problems.shown(first)}"
         before = self._before(line, is_table=is_table)
         if before is not None:
             other, origin = before
-            earlier, old, new = reader.blocks.problems.shown(other.node.place), "/".join(origin), "/".join(line.to)
+            earlier, old, new = reader.blocks.problems.shown(other.node.position), "/".join(origin), "/".join(line.to)
             yield (
                 "from",
                 (
@@ -204,7 +204,7 @@ class _Moves:
             return expected
         onward, target = self._onward(line)
         if onward is not None:
-            next_move = self.reader.blocks.problems.shown(onward.node.place)
+            next_move = self.reader.blocks.problems.shown(onward.node.position)
             origin, to = "/".join(line.origin), "/".join(target)
             return f"{next_move} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
         known = map("/".join, (*self.reader.tables, *self.reader.namespaces))

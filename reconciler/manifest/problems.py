@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reconciler.manifest.nodes import Place, position
+from reconciler.manifest.nodes import Position, split_position
 from reconciler.model.desired import Source
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ManifestError, Problem
@@ -31,9 +31,9 @@ class Problems:
     files: list[SourceFile] = field(default_factory=list)
     _found: set[Problem] = field(default_factory=set)
 
-    def at(self, place: Place, message: str) -> None:
-        """Add an error at ``place``."""
-        self.add(self.source(place).problem(message))
+    def at(self, position: Position, message: str) -> None:
+        """Add an error at ``position``."""
+        self.add(self.source(position).problem(message))
 
     def in_file(self, name: str, message: str) -> None:
         """Add an error of a whole file, perhaps one that cannot be read."""
@@ -53,18 +53,18 @@ class Problems:
     def __len__(self) -> int:
         return len(self._found)
 
-    def source(self, place: Place) -> Source:
-        """Return ``place`` as a plan keeps it."""
-        file, line, column = position(place)
+    def source(self, position: Position) -> Source:
+        """Return ``position`` as a plan keeps it."""
+        file, line, column = split_position(position)
         return Source(self.files[file].name, line, column)
 
-    def shown(self, place: Place) -> str:
-        """Return ``place`` as an error names it."""
-        return self.source(place).exact
+    def shown(self, position: Position) -> str:
+        """Return ``position`` as an error names it."""
+        return self.source(position).exact
 
-    def folder(self, place: Place) -> str:
-        """Return the absolute folder that relative paths at ``place`` start from."""
-        return self.files[position(place)[0]].folder
+    def folder(self, position: Position) -> str:
+        """Return the absolute folder that relative paths at ``position`` start from."""
+        return self.files[split_position(position)[0]].folder
 
     def raise_if_any(self) -> None:
         """Raise the errors found.

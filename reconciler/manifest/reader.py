@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, ScalarNode, Sequence, is_block, place_of
+from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Position, ScalarNode, Sequence, is_block, position_of
 from reconciler.manifest.problems import Problems
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -53,7 +53,7 @@ def read_document(data: bytes, file: int, problems: Problems, example: str = "su
         context = f" {error.context}" if error.context else ""
         lines = data.decode("utf-8", "replace").split("\n")
         hint = _hint(lines[line - 1] if line <= len(lines) else "", column)
-        problems.at(place_of(file, line, column), hint or f"not valid YAML:{context} {error.problem or ''}".rstrip())
+        problems.at(position_of(file, line, column), hint or f"not valid YAML:{context} {error.problem or ''}".rstrip())
         return None
     except yaml.YAMLError as error:
         problems.in_file(name, f"not valid YAML: {error}")
@@ -88,28 +88,28 @@ class _Composer:
             self._loader.dispose()
         if isinstance(root, Mapping):
             return root
-        start = place_of(self._file, 1, 1)
+        start = position_of(self._file, 1, 1)
         if root is not None and not is_block(root):
             kind = "a list" if isinstance(root, Sequence) else "text"
-            self._stop(root.place, f"{kind} at the top; expected a block of keys {example}")
+            self._stop(root.position, f"{kind} at the top; expected a block of keys {example}")
         return Mapping(start, start)
 
     def _decoded(self, data: bytes) -> str:
         for mark, encoding in _BYTE_ORDER_MARKS.items():
             if data.startswith(mark):
-                self._stop(place_of(self._file, 1, 1), f"the file is in {encoding}, expected UTF-8")
+                self._stop(position_of(self._file, 1, 1), f"the file is in {encoding}, expected UTF-8")
         try:
             text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
         except UnicodeDecodeError as error:
             before = data[: error.start]
-            place = place_of(self._file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-            self._stop(place, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
+            position = position_of(self._file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+            self._stop(position, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
         match = UNPRINTABLE.search(text)
         if match is not None:
             at = match.start()
-            place = place_of(self._file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+            position = position_of(self._file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
             expected = "expected printable text, or an escape in double quotes"
-            self._stop(place, f"control character U+{ord(match[0]):04X}; {expected}")
+            self._stop(position, f"control character U+{ord(match[0]):04X}; {expected}")
         return text
 
     def _root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer
@@ -118,43 +118,45 @@ class _Composer:
         A large manifest has millions of events, so that one loop handles them all without calls.
         """
         next_event, texts = self._loader.get_event, dict[str, str]()
-        file = place_of(self._file, 0, 0)
-        opened: list[tuple[Mapping | Sequence, str | None, Place]] = []  # the open collections and keys around
+        file = position_of(self._file, 0, 0)
+        opened: list[tuple[Mapping | Sequence, str | None, Position]] = []  # the open collections and keys around
         entries: Mapping | None = None  # the innermost collection, when it is a mapping
         items: Sequence | None = None  # the innermost collection, when it is a sequence
         key: str | None = None  # the key that waits for its value
-        key_place: Place = 0
+        key_position: Position = 0
         root: Node | None = None
         while (event := next_event()) is not None:
             mark: Any = event.start_mark  # libyaml marks every event
-            place = file + ((mark.line + 1) << LINE_SHIFT) + mark.column + 1
+            position = file + ((mark.line + 1) << LINE_SHIFT) + mark.column + 1
             node: Node
             if isinstance(event, yaml.ScalarEvent):
                 if event.anchor is not None or event.tag is not None:
-                    self._refuse_features(event, place)
-                text = texts.get(event.value) or self._new_text(event, place, texts)
+                    self._refuse_features(event, position)
+                text = texts.get(event.value) or self._new_text(event, position, texts)
                 if entries is not None and key is None:
                     if text == "<<" and not event.style:
-                        self._stop(place, "a merge key `<<`; expected the keys themselves, or `include`")
-                    key, key_place = text, place
+                        self._stop(position, "a merge key `<<`; expected the keys themselves, or `include`")
+                    key, key_position = text, position
                     continue
-                node = ScalarNode(place, place if key is None else key_place, text, not event.style and text in NULLS)
+                node = ScalarNode(
+                    position, position if key is None else key_position, text, not event.style and text in NULLS
+                )
             elif isinstance(event, yaml.CollectionStartEvent):
                 if entries is not None and key is None:
                     braces = isinstance(event, yaml.MappingStartEvent) and event.flow_style
                     hint = f". {_TEMPLATE}" if braces else ""
-                    self._stop(place, f"a list or block as a key; expected text{hint}")
-                around = self._collection(event, place, place if key is None else key_place, len(opened))
-                opened.append((around, key, key_place))
+                    self._stop(position, f"a list or block as a key; expected text{hint}")
+                around = self._collection(event, position, position if key is None else key_position, len(opened))
+                opened.append((around, key, key_position))
                 entries, items = (around, None) if isinstance(around, Mapping) else (None, around)
                 key = None
                 continue
             elif isinstance(event, yaml.CollectionEndEvent):
-                node, key, key_place = opened.pop()
+                node, key, key_position = opened.pop()
                 outer = opened[-1][0] if opened else None
                 entries, items = (outer, None) if isinstance(outer, Mapping) else (None, outer)
             else:
-                self._check_other(event, place, root)
+                self._check_other(event, position, root)
                 continue
             # A complete node goes into its collection; of two with one key, the first is kept.
             if items is not None:
@@ -164,42 +166,44 @@ class _Composer:
             else:
                 first = entries.setdefault(key, node)
                 if first is not node:
-                    shown = self._problems.shown(first.key_place)
-                    self._problems.at(node.key_place, f"`{key}` is a duplicate, first at {shown}")
+                    shown = self._problems.shown(first.key_position)
+                    self._problems.at(node.key_position, f"`{key}` is a duplicate, first at {shown}")
                 key = None
         return root
 
-    def _new_text(self, event: yaml.ScalarEvent, place: Place, texts: dict[str, str]) -> str:
+    def _new_text(self, event: yaml.ScalarEvent, position: Position, texts: dict[str, str]) -> str:
         """Return a new text, and share it in ``texts`` while there is room."""
         text: str = event.value
         if event.style == '"' and UNPRINTABLE.search(text):
-            self._stop(place, "an escaped control character; expected printable text")
+            self._stop(position, "an escaped control character; expected printable text")
         if len(texts) < _MOST_SHARED:
             texts[text] = text
         return text
 
     def _collection(
-        self, event: yaml.CollectionStartEvent, place: Place, key_place: Place, depth: int
+        self, event: yaml.CollectionStartEvent, position: Position, key_position: Position, depth: int
     ) -> Mapping | Sequence:
         if event.anchor is not None or event.tag is not None:
-            self._refuse_features(event, place)
+            self._refuse_features(event, position)
         if depth == MAX_DEPTH:
-            self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
-        return (Mapping if isinstance(event, yaml.MappingStartEvent) else Sequence)(place, key_place)
+            self._stop(position, f"nested more than {MAX_DEPTH} levels deep")
+        return (Mapping if isinstance(event, yaml.MappingStartEvent) else Sequence)(position, key_position)
 
-    def _check_other(self, event: yaml.Event, place: Place, root: Node | None) -> None:
+    def _check_other(self, event: yaml.Event, position: Position, root: Node | None) -> None:
         if isinstance(event, yaml.AliasEvent):
-            self._stop(place, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
+            self._stop(position, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
         if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-            self._stop(place, "a second document; a manifest file holds one")
+            self._stop(position, "a second document; a manifest file holds one")
 
-    def _refuse_features(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place) -> None:
+    def _refuse_features(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, position: Position) -> None:
         if event.anchor is not None:
-            self._stop(place, f"anchor `&{event.anchor}`; anchors are not used in manifests, expected the value alone")
+            self._stop(
+                position, f"anchor `&{event.anchor}`; anchors are not used in manifests, expected the value alone"
+            )
         if event.tag is not None:
             hint = "; `${env:NAME}` reads the environment" if "env" in event.tag.lower() else ""
-            self._stop(place, f"tag `{event.tag}`; expected no tag, every scalar is text as written{hint}")
+            self._stop(position, f"tag `{event.tag}`; expected no tag, every scalar is text as written{hint}")
 
-    def _stop(self, place: Place, message: str) -> NoReturn:
-        self._problems.at(place, message)
+    def _stop(self, position: Position, message: str) -> NoReturn:
+        self._problems.at(position, message)
         raise _StopError

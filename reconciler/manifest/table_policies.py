@@ -17,23 +17,23 @@ def read_policies(reader: CatalogReader, node: Node) -> Iterator[DesiredPolicy]:
         return
     if written is not None and not isinstance(written, Sequence):
         message = f"`policies` in catalog {reader.catalog} is not a list; expected `policies: [{{match: ads/**}}]`"
-        blocks.problems.at(written.place, message)
+        blocks.problems.at(written.position, message)
         return
-    for position, item in enumerate(written or (), 1):
-        what = f"policy {position} of catalog {reader.catalog}"
-        block = blocks.read(PolicyBlock, item, what)
+    for number, item in enumerate(written or (), 1):
+        subject = f"policy {number} of catalog {reader.catalog}"
+        block = blocks.read(PolicyBlock, item, subject)
         if block is None:
             continue
         if block.match is None:
             if "match" not in entries_of(item):  # else it is an error already
-                blocks.problems.at(item.place, f"{what} has no `match`; expected a glob, such as `match: ads/**`")
+                blocks.problems.at(item.position, f"{subject} has no `match`; expected a glob, such as `match: ads/**`")
             continue
         yield DesiredPolicy(
             pattern=block.match,
-            match=blocks.scope([block.match], entries_of(item)["match"], f"`match` in {what}", reader.capabilities),
-            source=blocks.problems.source(item.place),
-            properties=reader.properties(block.properties, item, what),
+            match=blocks.scope([block.match], entries_of(item)["match"], f"`match` in {subject}", reader.capabilities),
+            source=blocks.problems.source(item.position),
+            properties=reader.properties(block.properties, item, subject),
             secret_keys=reader.secret_keys(item, block.properties),
             expect=block.maintain.expected(block.expect),
-            maintain=block.maintain.asked(),
+            maintain=block.maintain.set_values(),
         )
