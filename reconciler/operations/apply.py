@@ -27,8 +27,8 @@ from reconciler.operations.plan import input_of, options_in, reference, with_sou
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, TableFacts
-from reconciler.planner.integrity import PresentPlaces, Recorded, check_catalogs, follow
-from reconciler.planner.mirrors import Remaining, Remains, mirrored
+from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, follow
+from reconciler.planner.mirrors import PlannedTable, TablesAfterPlan, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 from reconciler.storage import Executors
 
@@ -135,10 +135,10 @@ def verified(
     sources = {name: _source(plan, connection) for name, connection in connections.items()}
     known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
-    def present_places(recorded: Recorded) -> PresentPlaces:
+    def present_places(recorded: RecordedCatalog) -> PresentLocations:
         tables = _table_facts(recorded, connections[recorded.source.desired.name], parallelism)
         locations = (facts.location for facts in tables.values())
-        return PresentPlaces(tables, links_to(locations, recorded.source.live.tables.values()))
+        return PresentLocations(tables, links_to(locations, recorded.source.live.tables.values()))
 
     with _missing_values(manifest):
         whole = follow(plan, reference(manifest), manifest.thresholds, known, present_places, places_of(manifest))
@@ -239,7 +239,9 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     return hindering | {change.key for change in named}
 
 
-def _table_facts(recorded: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
+def _table_facts(
+    recorded: RecordedCatalog, connection: Connection, parallelism: int
+) -> Mapping[Identifier, TableFacts]:
     """Return where the tables in question are or would be, without opening storage.
 
     Raises:
@@ -351,11 +353,11 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
     )
 
 
-def _remains(plan: Plan, catalog: str, live: Snapshot) -> Remains:
+def _remains(plan: Plan, catalog: str, live: Snapshot) -> TablesAfterPlan:
     """Return the tables that a catalog has after the plan."""
     names = set(live.tables)
     for change in plan.changes_of(catalog):
         if change.kind == "table":
             names -= {change.identifier, change.moved_from or change.identifier}
             names |= {change.identifier} if change.after is not None else set()
-    return Remains({name: Remaining(name, None) for name in names})
+    return TablesAfterPlan({name: PlannedTable(name, None) for name in names})

@@ -18,7 +18,7 @@ from reconciler.planner.comparison import Outcomes, TableComparison
 from reconciler.planner.conflicts import resolve
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Key, Kind
 from reconciler.planner.facts import Answers, CatalogInput, LiveTables
-from reconciler.planner.mirrors import Mirrored
+from reconciler.planner.mirrors import MirroredTables
 from reconciler.planner.moves import pairs
 from reconciler.planner.namespaces import diff_namespace
 from reconciler.planner.notes import notes_on, notes_on_renames
@@ -82,7 +82,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, namespaces: Outcomes, tab
     return CatalogPlan(summary, outcomes, fingerprints)
 
 
-def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> Change:
+def _following(mirrored: MirroredTables, desired: DesiredCatalog, change: Change) -> Change:
     """Return a removal with the source table that it follows."""
     if change.action is not Action.DEREGISTER_TABLE or desired.mirror is None:
         return change
@@ -104,8 +104,8 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
         blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
             source.desired.tables if isinstance(live, LiveTable) else source.desired.namespaces
         )
-        wanted = blocks.get(live.id)
-        if (wanted is None or wanted.absent) and source.options.select.contains(live.id):
+        block = blocks.get(live.id)
+        if (block is None or block.absent) and source.options.select.contains(live.id):
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
             yield change_of(context, action, live.id, before, None, _LEFTOVER)
@@ -139,21 +139,21 @@ def _read_only(context: CatalogContext, live: LiveNamespace | LiveTable) -> Bloc
     )
 
 
-def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
+def _states(entry: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
     """Yield the recorded state of an object; for a move, the states of both names."""
-    here, origin, after = one.before, None, None
-    if isinstance(one, Blocked):
-        origin = one.moved
+    here, origin, after = entry.before, None, None
+    if isinstance(entry, Blocked):
+        origin = entry.moved
     else:
-        after = one.after
-        if one.moved_from is not None:
-            here, origin = one.found, one.before
-    subject, secret = (one.catalog, one.kind), one.secret_keys
+        after = entry.after
+        if entry.moved_from is not None:
+            here, origin = entry.found, entry.before
+    subject, secret = (entry.catalog, entry.kind), entry.secret_keys
     keys = _keys_of(here, after)
-    yield Fingerprint.of(*subject, one.identifier, here, keys, secret_keys=secret, occupied=occupied)
-    if one.moved_from is not None:
+    yield Fingerprint.of(*subject, entry.identifier, here, keys, secret_keys=secret, occupied=occupied)
+    if entry.moved_from is not None:
         keys = _keys_of(origin, after)
-        yield Fingerprint.of(*subject, one.moved_from, origin, keys, secret_keys=secret, moved_to=one.identifier)
+        yield Fingerprint.of(*subject, entry.moved_from, origin, keys, secret_keys=secret, moved_to=entry.identifier)
 
 
 def _keys_of(*views: ObjectView | None) -> frozenset[str]:
@@ -189,7 +189,7 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
 def _removable(context: CatalogContext, changes: Iterable[Change]) -> int:
     """Return how many changes are of tables that pruning may remove."""
     owners = ((change.identifier, change.before.managed_by if change.before else None) for change in changes)
-    return sum(context.is_removable(*one) for one in owners)
+    return sum(context.is_removable(*owner) for owner in owners)
 
 
 def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> Outcomes:
@@ -207,24 +207,24 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
     homes = {table.id[:-1] for table in tables if not table.absent}
     needed = _needed_ancestors(source.desired, context)
     for identifier in blocks if among is None else among:
-        desired, there = blocks.get(identifier), live.get(identifier)
+        desired, existing = blocks.get(identifier), live.get(identifier)
         if desired is None:
             continue
-        if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
+        if select.contains(identifier) or (identifier in needed and existing is None and not desired.absent):
             holds: list[Kind] = ["namespace"] if identifier in parents else []
             holds += ["table"] if identifier in homes else []
             before = moves.namespace_origin_of(identifier) if moves else None
             origin = live.get(before) if before is not None and before not in blocks else None
-            outcomes.add(diff_namespace(context, desired, there, holds=holds, origin=origin))
+            outcomes.add(diff_namespace(context, desired, existing, holds=holds, origin=origin))
     for identifier, namespace in live.items():
         if identifier in blocks or not context.scope.contains(identifier):
             continue
         target = moves.namespace_target_of(identifier) if moves else None
-        wanted = blocks.get(target) if target is not None else None
-        if wanted is not None and wanted.absent:
-            wanted = None
-        if select.contains(identifier) or (wanted is not None and select.contains(wanted.id)):
-            outcomes.add(diff_namespace(context, None, namespace, renamed_to=wanted))
+        target_block = blocks.get(target) if target is not None else None
+        if target_block is not None and target_block.absent:
+            target_block = None
+        if select.contains(identifier) or (target_block is not None and select.contains(target_block.id)):
+            outcomes.add(diff_namespace(context, None, namespace, renamed_to=target_block))
     return outcomes
 
 
@@ -237,8 +237,8 @@ def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> froze
     def is_selected(block: DesiredNamespace | DesiredTable) -> bool:
         if select.contains(block.id):
             return True
-        found = moves.origin_of(block.id) if moves and isinstance(block, DesiredTable) else None
-        return found is not None and select.contains(found[0])
+        origin = moves.origin_of(block.id) if moves and isinstance(block, DesiredTable) else None
+        return origin is not None and select.contains(origin[0])
 
     blocks: Iterable[DesiredNamespace | DesiredTable] = chain(desired.tables.values(), desired.namespaces.values())
     return frozenset(
@@ -256,38 +256,38 @@ def _fingerprints(source: CatalogInput, context: CatalogContext, outcomes: Outco
     """
     states = [
         state
-        for one in outcomes.entries
-        if not _is_only_refused(source.desired, one)
-        for state in _states(one, occupied=one.kind == "namespace" and one.identifier in outcomes.occupied)
+        for entry in outcomes.entries
+        if not _is_only_refused(source.desired, entry)
+        for state in _states(entry, occupied=entry.kind == "namespace" and entry.identifier in outcomes.occupied)
     ]
-    touched = {(one.kind, one.identifier) for one in states}
+    touched = {(state.kind, state.identifier) for state in states}
     yield from states
     parents = {one.identifier[:-1] for one in states if len(one.identifier) > 1}
-    others: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
+    neighbours: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
         ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
     }
     namespaces, moves = source.live.namespaces, context.moves
     for kind, identifier in touched if moves else ():
         origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
         if origin is not None and origin in namespaces:
-            others["namespace", origin] = namespaces[origin]
-    for one in outcomes.in_the_way.values():
-        others["table" if isinstance(one, LiveTable) else "namespace", one.id] = one
-    for key in sorted(others.keys() - touched):
+            neighbours["namespace", origin] = namespaces[origin]
+    for live in outcomes.in_the_way.values():
+        neighbours["table" if isinstance(live, LiveTable) else "namespace", live.id] = live
+    for key in sorted(neighbours.keys() - touched):
         kind, identifier = key
         occupied = kind == "namespace" and identifier in outcomes.occupied
-        yield fingerprint_of(source, context, kind, identifier, others[key], occupied=occupied)
+        yield fingerprint_of(source, context, kind, identifier, neighbours[key], occupied=occupied)
 
 
-def _is_only_refused(desired: DesiredCatalog, one: Change | Blocked) -> bool:
+def _is_only_refused(desired: DesiredCatalog, entry: Change | Blocked) -> bool:
     """Return whether a mirror asks for a table that is refused and does not exist.
 
     No such table may be possible; the source table's state says everything.
     """
-    if not isinstance(one, Blocked) or one.kind == "namespace":
+    if not isinstance(entry, Blocked) or entry.kind == "namespace":
         return False
-    block = desired.tables.get(one.identifier)
-    return block is not None and block.refused is not None and one.before is None and one.moved is None
+    block = desired.tables.get(entry.identifier)
+    return block is not None and block.refused is not None and entry.before is None and entry.moved is None
 
 
 def fingerprint_of(

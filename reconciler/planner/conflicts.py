@@ -53,12 +53,12 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
     while True:
         waits = _waits(outcomes, held, moves)
         while waits is not None:
-            found = [change for change in (*outcomes.changes, *candidates) if waits(change)]
-            found = found or _made_in_vain(source, outcomes)
-            if not found:
+            delayed = [change for change in (*outcomes.changes, *candidates) if waits(change)]
+            delayed = delayed or _made_in_vain(source, outcomes)
+            if not delayed:
                 break
-            aside = {change.key for change in found}
-            outcomes.waiting += found
+            aside = {change.key for change in delayed}
+            outcomes.waiting += delayed
             outcomes.changes = [change for change in outcomes.changes if change.key not in aside]
             candidates = [change for change in candidates if change.key not in aside]
             waits = _waits(outcomes, held, moves)
@@ -81,9 +81,9 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
         if not conflicts:
             outcomes.occupied -= _only_waiting(source, outcomes, candidates, tables)
             levels = source.capabilities.kept_levels
-            kept = {change.key: change for change in decided if len(change.identifier) <= levels}
-            outcomes.blocked |= {key: _blocked(_dropped_outside(source, change)) for key, change in kept.items()}
-            outcomes.changes = [change for change in planned if change.key not in kept]
+            undroppable = {change.key: change for change in decided if len(change.identifier) <= levels}
+            outcomes.blocked |= {key: _blocked(_dropped_outside(source, change)) for key, change in undroppable.items()}
+            outcomes.changes = [change for change in planned if change.key not in undroppable]
             return
         for key, conflict in conflicts.items():
             outcomes.blocked[key] = _blocked(conflict)
@@ -110,18 +110,20 @@ def _dropped_outside(source: CatalogInput, drop: Change) -> _Conflict:
 def _made_in_vain(source: CatalogInput, outcomes: Outcomes) -> list[Change]:
     """Return namespaces that a mirror creates only for blocked or waiting tables."""
     blocks = source.desired.namespaces
-    made = [
+    mirrored = [
         change
         for change in outcomes.changes
         if change.action is Action.CREATE_NAMESPACE and (block := blocks.get(change.identifier)) and block.mirrored
     ]
-    if not made:
+    if not mirrored:
         return []
-    held = _above(one.identifier for one in (*outcomes.blocked.values(), *outcomes.waiting) if one.kind == "table")
+    held = _above(
+        entry.identifier for entry in (*outcomes.blocked.values(), *outcomes.waiting) if entry.kind == "table"
+    )
     used = _above(
         change.identifier for change in outcomes.changes if change.kind == "table" and change.after is not None
     )
-    return [change for change in made if change.identifier in held - used]
+    return [change for change in mirrored if change.identifier in held - used]
 
 
 def _above(tables: Iterable[Identifier]) -> set[Identifier]:
@@ -157,13 +159,13 @@ def _waits(outcomes: Outcomes, mirrors: Collection[Identifier], moves: Moves) ->
     """
     if not outcomes.blocked and not mirrors:
         return None
-    if any(one.code is ReasonCode.CATALOG_TOO_NEW for one in outcomes.blocked.values()):
+    if any(entry.code is ReasonCode.CATALOG_TOO_NEW for entry in outcomes.blocked.values()):
         return lambda _: True
-    above = {one.identifier for one in outcomes.blocked.values() if one.kind == "namespace"}
+    above = {entry.identifier for entry in outcomes.blocked.values() if entry.kind == "namespace"}
     held: list[Blocked | Change] = [*outcomes.blocked.values(), *outcomes.waiting]
-    places = {locations.place(one.destination) for one in held if one.destination is not None}
-    names = {one.key for one in held if one.is_new}
-    kept = {one.kept_as for one in outcomes.blocked.values() if one.kept_as is not None}
+    places = {locations.place(entry.destination) for entry in held if entry.destination is not None}
+    names = {entry.key for entry in held if entry.is_new}
+    stored_names = {entry.kept_as for entry in outcomes.blocked.values() if entry.kept_as is not None}
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
@@ -173,7 +175,7 @@ def _waits(outcomes: Outcomes, mirrors: Collection[Identifier], moves: Moves) ->
             return True
         if not change.action.removes:
             return False
-        if identifier in kept:
+        if identifier in stored_names:
             return True
         # Its new name gets the properties of others from it.
         to = moves.namespace_target_of(identifier) if change.kind == "namespace" else None
@@ -199,27 +201,27 @@ def _decide_drops(
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
     drops: list[Change] = []
-    kept: list[Params] = []
+    remaining: list[Params] = []
     for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
         identifier = change.identifier
         occupants = source.facts.occupants.get(identifier, ())
         staying = held[identifier] + len(children[identifier]) + len(occupants)
         if staying:
-            some: Params = {"names": tuple(sorted(occupants)[:_NAMED])} if occupants else {}
-            kept.append({"where": change.address, "count": staying, **some})
+            sample: Params = {"names": tuple(sorted(occupants)[:_NAMED])} if occupants else {}
+            remaining.append({"where": change.address, "count": staying, **sample})
         else:
             drops.append(change)
             children[identifier[:-1]].discard(identifier)
-    return drops, [*_kept_notes(source.desired.name, kept)]
+    return drops, [*_kept_notes(source.desired.name, remaining)]
 
 
-def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
+def _kept_notes(catalog: str, remaining: Sequence[Params]) -> Iterator[Note]:
     """Yield notes on namespaces that are not empty; many of them are one note."""
-    if len(kept) <= _MOST_NOTES:
-        yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in kept)
+    if len(remaining) <= _MOST_NOTES:
+        yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in remaining)
         return
-    some = tuple(sorted(params["where"] for params in kept)[:_NAMED])
-    counts: Params = {"count": len(kept), "names": some, "more": len(kept) - _NAMED}
+    sample = tuple(sorted(params["where"] for params in remaining)[:_NAMED])
+    counts: Params = {"count": len(remaining), "names": sample, "more": len(remaining) - _NAMED}
     yield Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACES, params=counts)
 
 
@@ -242,15 +244,15 @@ def _shared_locations(
     for change in changes:
         if change.destination:
             arriving[place_of(change.destination)].append(change)
-    for one in sorted(held, key=lambda one: one.identifier, reverse=True):
-        writing = created.get(place_of(one.destination)) if one.kind == "table" and one.destination else None
-        if writing is not None and writing.key != one.key:
-            yield _Conflict(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": one.address}))
-    for place in sorted(arriving.keys() & created.keys()):
-        sharing = sorted(arriving[place], key=lambda change: change.identifier)
+    for entry in sorted(held, key=lambda entry: entry.identifier, reverse=True):
+        writing = created.get(place_of(entry.destination)) if entry.kind == "table" and entry.destination else None
+        if writing is not None and writing.key != entry.key:
+            yield _Conflict(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": entry.address}))
+    for location in sorted(arriving.keys() & created.keys()):
+        sharing = sorted(arriving[location], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
-            other = next(one for one in sharing if one is not change)
-            yield _Conflict(change, _shared(place, other.address))
+            rival = next(rival for rival in sharing if rival is not change)
+            yield _Conflict(change, _shared(location, rival.address))
 
 
 def _changed_data(
@@ -258,36 +260,36 @@ def _changed_data(
 ) -> Iterator[_Conflict]:
     """Yield changes of data that is not what another table at its location asks for afterwards."""
     place_of, blocks = source.facts.place_of, source.desired.tables
-    writing = {one.key for one in changes if changes_columns(one) or changes_tags(one)}
+    writing = {change.key for change in changes if changes_columns(change) or changes_tags(change)}
     if not writing:
         return  # the places of a large fleet cost seconds
-    wanted = (one for one in (*changes, *waiting) if one.identifier in blocks)
-    placed = [(one, place_of(one.destination)) for one in wanted if one.destination]
-    changing = [(one, place) for one, place in placed if one.key in writing]
+    managed = (change for change in (*changes, *waiting) if change.identifier in blocks)
+    placed = [(change, place_of(change.destination)) for change in managed if change.destination]
+    changing = [(change, location) for change, location in placed if change.key in writing]
     sharing: defaultdict[str, dict[Identifier, LiveTable | None]] = defaultdict(dict)
-    for one, place in placed:
-        sharing[place][one.identifier] = None
+    for change, location in placed:
+        sharing[location][change.identifier] = None
     touched = _touched(changes)
-    for table in tables.at({place for _, place in changing}, source.facts):
+    for table in tables.at({location for _, location in changing}, source.facts):
         if table.id in blocks and table.id not in touched:
             sharing[place_of(table.location)][table.id] = table
-    columns = {one.identifier: one.after_columns for one, _ in changing if changes_columns(one)}
-    for one, place in changing:
-        mine = columns.get(one.identifier)
-        for name, live in sorted(sharing[place].items(), key=itemgetter(0)):
+    columns = {change.identifier: change.after_columns for change, _ in changing if changes_columns(change)}
+    for change, location in changing:
+        mine = columns.get(change.identifier)
+        for name, live in sorted(sharing[location].items(), key=itemgetter(0)):
             # Of two changes of columns, the later one would find others than it was planned on.
-            is_late = mine is not None and name < one.identifier and columns.get(name, mine) != mine
-            if name != one.identifier and (is_late or spoils(one, blocks[one.identifier], blocks[name])):
-                yield _Conflict(one, _shared(place, address(one.catalog, name)), live)
+            is_late = mine is not None and name < change.identifier and columns.get(name, mine) != mine
+            if name != change.identifier and (is_late or spoils(change, blocks[change.identifier], blocks[name])):
+                yield _Conflict(change, _shared(location, address(change.catalog, name)), live)
 
 
 def _touched(changes: Iterable[Change]) -> set[Identifier | None]:
     """Return the names of the tables that change, before and afterwards."""
-    return {name for one in changes if one.kind == "table" for name in (one.identifier, one.moved_from)}
+    return {name for change in changes if change.kind == "table" for name in (change.identifier, change.moved_from)}
 
 
-def _shared(place: str, other: str) -> Why:
-    return Why(ReasonCode.LOCATION_SHARED, {"name": other, "location": locations.redact(place)})
+def _shared(location: str, other: str) -> Why:
+    return Why(ReasonCode.LOCATION_SHARED, {"name": other, "location": locations.redact(location)})
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
@@ -296,7 +298,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
     A moved table keeps its data at the default location of its old name.
     """
     place_of = source.facts.place_of
-    found = {
+    created = {
         place_of(change.destination): change
         for change in changes
         if change.action is Action.REGISTER_TABLE
@@ -305,11 +307,11 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         and (block := source.desired.tables.get(change.identifier)) is not None
         and block.location is None
     }
-    if not found:
+    if not created:
         return
     leaving = {change.identifier for change in changes if change.action is Action.DEREGISTER_TABLE}
-    for table in sorted(tables.at(found, source.facts), key=lambda table: table.id, reverse=True):
-        change = found[place_of(table.location)]
+    for table in sorted(tables.at(created, source.facts), key=lambda table: table.id, reverse=True):
+        change = created[place_of(table.location)]
         if table.id not in leaving and table.id != change.identifier:
             shown = locations.redact(table.location)
             params: Params = {"location": shown, "name": address(change.catalog, table.id)}
@@ -327,10 +329,10 @@ def hiding_places(
 ) -> dict[str, Change]:
     """Return the places at which a new entry would hide a table that only a directory makes, each with its change."""
     return {
-        place: change
+        location: change
         for change in (changes if capabilities.lists_root else ())
         if change.destination and _enters(change)
-        for place in locations.and_above(place_of(change.destination))
+        for location in locations.and_above(place_of(change.destination))
     }
 
 
@@ -344,12 +346,12 @@ def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTable
     if not entering:
         return
     leaving = {change.identifier for change in changes if change.before and (change.after is None or _enters(change))}
-    wanted = source.desired.tables
+    blocks = source.desired.tables
     for table in sorted(tables.at(entering, source.facts), key=lambda table: table.id, reverse=True):
         change = entering[place_of(table.location)]
         if len(table.id) != 1 or table.properties or table.id in leaving or table.id == change.identifier:
             continue
-        if table.id in wanted or source.desired.is_followed:
+        if table.id in blocks or source.desired.is_followed:
             params: Params = {"location": locations.redact(table.location), "name": address(change.catalog, table.id)}
             yield _Conflict(change, Why(ReasonCode.HIDES_TABLE, params), table)
 
@@ -358,19 +360,21 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
     """Yield new tables whose data may be at a location that no entry has."""
     place_of, stored = source.facts.place_of, source.facts.stored
     doubts = [
-        (change, place)
+        (change, location)
         for change in changes
         if change.kind == "table" and change.before is None
-        for place in reversed(stored.get(change.identifier, ()))
+        for location in reversed(stored.get(change.identifier, ()))
     ]
     if not doubts:
         return
-    taken = {place_of(one.location) for one in tables.at({place_of(place) for _, place in doubts}, source.facts)}
-    taken |= {place_of(one.destination) for one in changes if one.destination}
-    for change, place in doubts:
-        if place_of(place) not in taken:
-            why = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(place)})
-            yield _Conflict(change, why, unreferenced=place)
+    taken = {
+        place_of(table.location) for table in tables.at({place_of(location) for _, location in doubts}, source.facts)
+    }
+    taken |= {place_of(change.destination) for change in changes if change.destination}
+    for change, location in doubts:
+        if place_of(location) not in taken:
+            why = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(location)})
+            yield _Conflict(change, why, unreferenced=location)
 
 
 def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
@@ -383,12 +387,12 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
     namespaces = {change.identifier for change in new if change.kind == "namespace"}
     taken = {table.id: table for table in tables.named(namespaces)}
     for change in new:
-        others = source.live.namespaces if change.kind == "table" else taken
-        there = others.get(change.identifier)
-        if there is None:
+        possible = source.live.namespaces if change.kind == "table" else taken
+        live = possible.get(change.identifier)
+        if live is None:
             continue
         if takes_emptied_name(change, left):
-            yield _Conflict(change, Why(ReasonCode.NAME_TAKEN_UNTIL_MOVED), there)
+            yield _Conflict(change, Why(ReasonCode.NAME_TAKEN_UNTIL_MOVED), live)
         elif change.namesake not in leaving:
             params: Params = {"kind": change.kind, "other_kind": change.namesake[1]}
-            yield _Conflict(change, Why(ReasonCode.NAME_TAKEN, params), there)
+            yield _Conflict(change, Why(ReasonCode.NAME_TAKEN, params), live)

@@ -15,7 +15,7 @@ from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
 from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
 from reconciler.model.tags import FoundTags
-from reconciler.planner.mirrors import Mirrored
+from reconciler.planner.mirrors import MirroredTables
 from reconciler.planner.moves import TablePair
 
 Stored: TypeAlias = Mapping[Identifier, Sequence[str]]
@@ -149,7 +149,7 @@ class CatalogInput:
     facts: Facts = Facts()
     options: PlanOptions = PlanOptions()
     service: str = ""
-    mirrored: Mirrored | None = None
+    mirrored: MirroredTables | None = None
     written: Mapping[str, Storage] = field(default_factory=dict)
 
 

@@ -39,11 +39,11 @@ from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, removes_t
 from reconciler.planner.planning import Planning
 from reconciler.planner.views import ObjectView
 
-_Said: TypeAlias = Sequence[Entry] | Sequence[Fingerprint]
+_Entries: TypeAlias = Sequence[Entry] | Sequence[Fingerprint]
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCatalog:
     """The recorded states of one catalog, as an input to the planner.
 
     ``compared`` is the comparison of the tables in the plan, as far as no answer is needed, and ``questions`` are those
@@ -60,7 +60,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class PresentPlaces:
+class PresentLocations:
     """Where the tables in question are now, and the targets of symbolic links (``Facts.places``)."""
 
     tables: Mapping[Identifier, TableFacts]
@@ -97,8 +97,10 @@ def check_catalogs(
             _check_summary(summary, desired, is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
         raise _edited(f"it changes `{name}`, of which it read nothing")
-    beside = {one.catalog for one in plan.fingerprints}
-    for name in sorted(beside - with_sources({name: desired for name, (_, desired) in catalogs.items()}, concerned)):
+    fingerprinted = {fingerprint.catalog for fingerprint in plan.fingerprints}
+    for name in sorted(
+        fingerprinted - with_sources({name: desired for name, (_, desired) in catalogs.items()}, concerned)
+    ):
         raise _edited(f"it has a fingerprint of `{name}`, where it changes nothing")
 
 
@@ -111,49 +113,57 @@ def _check_summary(summary: CatalogSummary, desired: DesiredCatalog, *, is_conce
         raise _edited(f"its `removed_tables` of `{summary.name}` are not those that it deregisters")
 
 
-def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> Recorded:
+def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> RecordedCatalog:
     desired = source.desired
-    said: tuple[Change | Blocked, ...] = (*plan.changes, *plan.waiting, *plan.blocked)
-    entries = {one.identifier: one for one in said if one.catalog == desired.name and one.kind == "table"}
-    blocked = [one for one in entries.values() if isinstance(one, Blocked)]
-    own = [one for one in plan.fingerprints if one.catalog == desired.name]
-    aside = [one for one in own if one.key in leftovers]
-    tables = {one.identifier: one for one in own if one.kind == "table" and one.key not in leftovers}
-    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one.key not in leftovers}
+    listed: tuple[Change | Blocked, ...] = (*plan.changes, *plan.waiting, *plan.blocked)
+    entries = {entry.identifier: entry for entry in listed if entry.catalog == desired.name and entry.kind == "table"}
+    blocked = [entry for entry in entries.values() if isinstance(entry, Blocked)]
+    fingerprints = [entry for entry in plan.fingerprints if entry.catalog == desired.name]
+    left = [entry for entry in fingerprints if entry.key in leftovers]
+    tables = {entry.identifier: entry for entry in fingerprints if entry.kind == "table" and entry.key not in leftovers}
+    namespaces = {
+        entry.identifier: entry for entry in fingerprints if entry.kind == "namespace" and entry.key not in leftovers
+    }
     moves = moves_of(desired)
     # Where a table leaves a name, a mirror may ask for one of this name.
-    wanted_as = {key: moves.target_of(key) or key for key in tables}
+    block_names = {key: moves.target_of(key) or key for key in tables}
     policies = Policies(desired.policies)
 
     def block_of(key: Identifier) -> DesiredTable | None:
-        policy = policies.of(key) if wanted_as[key] not in desired.tables else None
-        return desired.tables.get(wanted_as[key]) or (policy.block if policy else None)
+        policy = policies.of(key) if block_names[key] not in desired.tables else None
+        return desired.tables.get(block_names[key]) or (policy.block if policy else None)
 
     live = Snapshot(
-        {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
-        {key: _live_table(one, block_of(key)) for key, one in tables.items() if one.view},
+        {key: _live_namespace(entry, desired.namespaces.get(key)) for key, entry in namespaces.items() if entry.view},
+        {key: _live_table(entry, block_of(key)) for key, entry in tables.items() if entry.view},
         odd={
-            one.identifier: OddEntry(one.held_by, desired.owner)
-            for one in blocked
-            if one.code is ReasonCode.ENTRY_DAMAGED
+            entry.identifier: OddEntry(entry.held_by, desired.owner)
+            for entry in blocked
+            if entry.code is ReasonCode.ENTRY_DAMAGED
         },
     )
     facts = Facts(
-        occupants={one.identifier: ("something",) for one in own if one.occupied},
-        leftovers=[(_live_table if one.kind == "table" else _live_namespace)(one, None) for one in aside if one.view],
-        stored={one.identifier: (one.unreferenced,) for one in blocked if one.unreferenced is not None},
+        occupants={entry.identifier: ("something",) for entry in fingerprints if entry.occupied},
+        leftovers=[
+            (_live_table if entry.kind == "table" else _live_namespace)(entry, None) for entry in left if entry.view
+        ],
+        stored={entry.identifier: (entry.unreferenced,) for entry in blocked if entry.unreferenced is not None},
     )
-    held = {one.identifier: one.held_by for one in blocked if one.held_by}
+    held = {entry.identifier: entry.held_by for entry in blocked if entry.held_by}
     blocks = {key: block for key, block in desired.tables.items() if key in tables or block.refused is not None}
     source = replace(source, live=live, facts=facts)
-    context, compared = CatalogContext.of(source), TableComparison()
-    compared.compare(context, pairs(moves, blocks, live.tables, held))
-    return Recorded(
+    context, comparison = CatalogContext.of(source), TableComparison()
+    comparison.compare(context, pairs(moves, blocks, live.tables, held))
+    return RecordedCatalog(
         source,
-        compared,
-        compared.questions(context),
+        comparison,
+        comparison.questions(context),
         tuple(namespaces),
-        {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
+        {
+            block_names[key]: entry.view.columns
+            for key, entry in tables.items()
+            if entry.view and entry.view.columns is not None
+        },
         entries,
     )
 
@@ -163,7 +173,7 @@ def follow(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
-    places_of: Callable[[Recorded], PresentPlaces],
+    places_of: Callable[[RecordedCatalog], PresentLocations],
     shown: Mapping[str, str],
 ) -> Plan:
     """Return ``saved`` with real locations, and its changes as replanned, sensitive values included.
@@ -203,25 +213,29 @@ def _changes_again(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
-    places_of: Callable[[Recorded], PresentPlaces],
+    places_of: Callable[[RecordedCatalog], PresentLocations],
     moved: list[str],
 ) -> Plan:
     """Return the plan of `apply` in the recorded states; add the locations to ``moved`` that it is not based on."""
     planning = Planning()
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
-        kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
-        recorded = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
-        places = places_of(recorded)
-        moved += _moved_places(recorded, places.tables)
-        planning.add(*_planned_again(recorded, places))
+        stored_names = {
+            entry.identifier: entry.kept_as
+            for entry in plan.blocked
+            if entry.catalog == name and entry.kept_as is not None
+        }
+        recorded = _recorded(plan, planning.with_written(planning.with_mirror(source, stored_names)), leftovers)
+        present = places_of(recorded)
+        moved += _moved_places(recorded, present.tables)
+        planning.add(*_planned_again(recorded, present))
     return planning.plan(manifest, thresholds, plan.options)
 
 
 def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sources: Mapping[str, CatalogInput]) -> Plan:
     """Return the jobs of `maintain` that the manifest asks for in the recorded states."""
-    blocked = {one.key: one for one in plan.blocked}
-    maintained = {name: MaintainedTables(one.desired, one.options.select) for name, one in sources.items()}
+    blocked = {entry.key: entry for entry in plan.blocked}
+    maintained = {name: MaintainedTables(source.desired, source.options.select) for name, source in sources.items()}
     contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
     tables: list[MaintainedTable] = []
     for recorded in plan.fingerprints:
@@ -234,20 +248,20 @@ def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sourc
     return plan_jobs(manifest, thresholds, plan.options, plan.catalogs, tables)
 
 
-def _moved_places(one: Recorded, places: Mapping[Identifier, TableFacts]) -> Iterator[str]:
+def _moved_places(recorded: RecordedCatalog, places: Mapping[Identifier, TableFacts]) -> Iterator[str]:
     """Yield a line for each location that the catalog chooses or takes otherwise than when the plan was made."""
-    for question in one.questions.storage:
-        entry, place = one.entries.get(question.table.id), places[question.table.id]
+    for question in recorded.questions.storage:
+        entry, facts = recorded.entries.get(question.table.id), places[question.table.id]
         if entry is None:
             continue
-        planned, now = (locations.redact(text) or "none" for text in (entry.destination, place.location))
-        if question.location is None and not locations.same(entry.destination, place.location):
+        planned, now = (locations.redact(text) or "none" for text in (entry.destination, facts.location))
+        if question.location is None and not locations.same(entry.destination, facts.location):
             yield f"  {entry.address}   default location   planned on {planned}, now {now}"
-        elif isinstance(entry, Change) and place.problem is not None:
-            yield f"  {entry.address}   location   {now} is refused now: {place.problem}"
+        elif isinstance(entry, Change) and facts.problem is not None:
+            yield f"  {entry.address}   location   {now} is refused now: {facts.problem}"
 
 
-def _planned_again(recorded: Recorded, places: PresentPlaces) -> tuple[CatalogInput, CatalogPlan]:
+def _planned_again(recorded: RecordedCatalog, places: PresentLocations) -> tuple[CatalogInput, CatalogPlan]:
     """Return the plan of a catalog in its recorded states, and the input that it was made from."""
     source, questions, outcomes = recorded.source, recorded.questions, recorded.compared.outcomes
     source = replace(source, facts=replace(source.facts, places=places.links))
@@ -260,14 +274,14 @@ def _planned_again(recorded: Recorded, places: PresentPlaces) -> tuple[CatalogIn
     return source, conclude(source, outcomes, namespaces, LiveTables(source.live.tables))
 
 
-def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> TableFacts:
+def _facts(recorded: RecordedCatalog, question: StorageQuestion, facts: TableFacts) -> TableFacts:
     """Return what storage held, as far as it is recorded.
 
     Without recorded columns, data had those of the block; so did data of a table that the plan does not mention. The
     entry tells which of two locations was opened.
     """
-    identifier, mirrored = question.table.id, one.source.mirrored
-    entry, columns = one.entries.get(identifier), one.columns.get(identifier)
+    identifier, mirrored = question.table.id, recorded.source.mirrored
+    entry, columns = recorded.entries.get(identifier), recorded.columns.get(identifier)
     kind = entry.storage or StorageKind.UNKNOWN if entry else StorageKind.DATASET
     detail, cleanup = "", None
     if isinstance(entry, Blocked):
@@ -277,16 +291,16 @@ def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> Table
     schema = None
     if kind is StorageKind.DATASET:
         declared = question.table.schema
-        where = address(one.source.desired.name, identifier)
-        schema = declared if columns is None else _schema(columns, declared or (), where)
+        name = address(recorded.source.desired.name, identifier)
+        schema = declared if columns is None else _schema(columns, declared or (), name)
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     tags = entry.tags if entry else FoundTags(question.table.tags)
     if question.otherwise is not None and not _is_to_move(entry, question):
-        place = TableFacts(question.otherwise, place.storage)
+        facts = TableFacts(question.otherwise, facts.storage)
     written = mirrored.written.get(identifier) if mirrored else None
     version = entry.dataset if isinstance(entry, Change) else None
     storage = written or Storage(kind, schema, detail, cleanup, version)
-    return replace(place, storage=storage, entry=shown, tags=tags)
+    return replace(facts, storage=storage, entry=shown, tags=tags)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
@@ -299,20 +313,22 @@ def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bo
 # ---- recorded states -------------------------------------------------------------------------------------------------
 
 
-def _live_table(one: Fingerprint, desired: DesiredTable | None) -> LiveTable:
-    view = one.view or ObjectView()
-    properties = _properties(one, view, desired.properties if desired else {})
-    return LiveTable(one.identifier, view.location or "", properties, view.managed_versioning)
+def _live_table(fingerprint: Fingerprint, desired: DesiredTable | None) -> LiveTable:
+    view = fingerprint.view or ObjectView()
+    properties = _properties(fingerprint, view, desired.properties if desired else {})
+    return LiveTable(fingerprint.identifier, view.location or "", properties, view.managed_versioning)
 
 
-def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveNamespace:
-    view = one.view or ObjectView()
-    return LiveNamespace(one.identifier, _properties(one, view, desired.properties if desired else {}), view.kind)
+def _live_namespace(fingerprint: Fingerprint, desired: DesiredNamespace | None) -> LiveNamespace:
+    view = fingerprint.view or ObjectView()
+    return LiveNamespace(
+        fingerprint.identifier, _properties(fingerprint, view, desired.properties if desired else {}), view.kind
+    )
 
 
-def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
+def _properties(fingerprint: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return the properties from which ``view`` was made."""
-    secret = {*one.secret_keys, *view.secret_keys}
+    secret = {*fingerprint.secret_keys, *view.secret_keys}
     marks = {
         **ownership.owner_marks(view.managed_by, view.policy),
         ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
@@ -323,15 +339,19 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
         ownership.REQUESTED_LOCATION: view.requested_location,
         ownership.CHOSEN_LOCATION: view.chosen_location,
     }
-    restored = _restored(view.properties, desired, one.stand_ins_of, secret)
+    restored = _restored(view.properties, desired, fingerprint.stand_ins_of, secret)
     return {**view.safeguards, **restored, **{key: value for key, value in marks.items() if value is not None}}
 
 
-def _schema(columns: Schema, desired: Schema, where: str) -> Schema:
+def _schema(columns: Schema, desired: Schema, table: str) -> Schema:
     """Return the columns of data with desired values in place of stand-ins; a column may have its old name."""
-    for names in ({one.name: one.metadata for one in desired}, {one.renamed_from: one.metadata for one in desired}):
+    for names in (
+        {column.name: column.metadata for column in desired},
+        {column.renamed_from: column.metadata for column in desired},
+    ):
         columns = tuple(
-            replace(one, metadata=_restored(one.metadata, names.get(one.name, {}), where)) for one in columns
+            replace(column, metadata=_restored(column.metadata, names.get(column.name, {}), table))
+            for column in columns
         )
     return columns
 
@@ -352,13 +372,13 @@ def _restored(
 
 
 def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
-    for one, other, what in (
+    for saved, replanned, state in (
         (plan.changes, derived.changes, "changed"),
         (plan.blocked, derived.blocked, "blocked"),
         (plan.waiting, derived.waiting, "waiting"),
         (plan.fingerprints, derived.fingerprints, "in a recorded state"),
     ):
-        yield from _entry_errors(one, other, what)
+        yield from _entry_errors(saved, replanned, state)
     removed = {summary.name: summary.removals for summary in derived.catalogs}
     for summary in plan.catalogs:
         if summary.removals != removed.get(summary.name, (0, 0, 0, 0)):
@@ -374,32 +394,32 @@ def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
             yield f"it does not say that {guard.address} is protected"
 
 
-def _entry_errors(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
-    for entry, follows in zip_longest(entries, derived):
-        if entry is None or follows is None or entry.key != follows.key:
-            yield _misplaced(entries, derived, what)
+def _entry_errors(entries: _Entries, derived: _Entries, state: str) -> Iterator[str]:
+    for entry, expected in zip_longest(entries, derived):
+        if entry is None or expected is None or entry.key != expected.key:
+            yield _misplaced(entries, derived, state)
             return
-        field = _difference(entry, follows)
+        field = _difference(entry, expected)
         if field is not None:
             yield f"`{field}` of {entry.address} is not what the manifest and the recorded states ask for"
 
 
-def _misplaced(entries: _Said, derived: _Said, what: str) -> str:
+def _misplaced(entries: _Entries, derived: _Entries, state: str) -> str:
     """Return the first surplus or missing entry; otherwise that the order differs."""
     have, need = Counter(entry.key for entry in entries), Counter(entry.key for entry in derived)
     for catalog, _, identifier in sorted((have - need).keys()):
-        return f"{address(catalog, identifier)} is {what}, which the manifest and the recorded states do not ask for"
+        return f"{address(catalog, identifier)} is {state}, which the manifest and the recorded states do not ask for"
     for catalog, _, identifier in sorted((need - have).keys()):
-        return f"it does not say that {address(catalog, identifier)} is {what}"
-    return f"what is {what} is in another order"
+        return f"it does not say that {address(catalog, identifier)} is {state}"
+    return f"what is {state} is in another order"
 
 
-def _difference(one: BaseModel, other: BaseModel) -> str | None:
+def _difference(saved: BaseModel, replanned: BaseModel) -> str | None:
     """Return a field in which the saved forms differ; None if there is none.
 
     The source line may differ: the manifest's lines may have moved.
     """
-    shown, expected = (document.model_dump(mode="json", exclude={"source"}) for document in (one, other))
+    shown, expected = (document.model_dump(mode="json", exclude={"source"}) for document in (saved, replanned))
     if shown == expected:
         return None
     return next((key for key in shown if shown[key] != expected[key]), None)

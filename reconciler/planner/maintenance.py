@@ -87,16 +87,16 @@ def plan_jobs(
 ) -> Plan:
     """Return the plan of the jobs that ``tables`` need, within the limits of ``options``."""
     decided = [(table, table.decisions()) for table in tables]
-    decisions = [one for _, made in decided for one in made]
-    jobs, left = _within(options.limits, [one for one in decisions if isinstance(one, Change)])
-    blocked = tuple(one for one in decisions if isinstance(one, Blocked))
-    keys = {one.key for one in (*jobs, *blocked)}
+    decisions = [entry for _, entries in decided for entry in entries]
+    jobs, left = _within(options.limits, [entry for entry in decisions if isinstance(entry, Change)])
+    blocked = tuple(entry for entry in decisions if isinstance(entry, Blocked))
+    keys = {entry.key for entry in (*jobs, *blocked)}
     return Plan(
         manifest=manifest,
         catalogs=tuple(catalogs),
         changes=ordered(jobs),
         blocked=blocked,
-        notes=(*(one for one in decisions if isinstance(one, Note)), *left),
+        notes=(*(entry for entry in decisions if isinstance(entry, Note)), *left),
         fingerprints=tuple(state for table, _ in decided for state in (table.fingerprint(),) if state.key in keys),
         thresholds=thresholds,
         options=options,
@@ -135,7 +135,7 @@ def jobs_of(
     catalog: str,
     table: DesiredTable,
     live: LiveTable,
-    found: Upkeep | Storage,
+    probed: Upkeep | Storage,
     foreign: Why | None = None,
     entry: ObjectView | None = None,
 ) -> list[Decision]:
@@ -143,7 +143,7 @@ def jobs_of(
 
     ``foreign`` is why another manifest's table is left alone, ``entry`` the state to record.
     """
-    return [*_Dataset(catalog, table, live, foreign, entry).decisions(found)]
+    return [*_Dataset(catalog, table, live, foreign, entry).decisions(probed)]
 
 
 class _Dataset:
@@ -156,91 +156,93 @@ class _Dataset:
         self._wanted: Maintain = table.maintain
         self._place = locations.redact(live.location)
 
-    def decisions(self, found: Upkeep | Storage) -> Iterator[Decision]:
-        if isinstance(found, Storage):
+    def decisions(self, probed: Upkeep | Storage) -> Iterator[Decision]:
+        if isinstance(probed, Storage):
             if self._table.probe:
-                storage = {"storage": found.kind, "detail": found.detail}
-                yield self._blocked(self._unreadable(found)).model_copy(update=storage)
+                storage = {"storage": probed.kind, "detail": probed.detail}
+                yield self._blocked(self._unreadable(probed)).model_copy(update=storage)
             return
-        needed = [*self._needed(found)]
-        jobs = [one for one in needed if isinstance(one, Change)]
-        obstacle = self._obstacle(found, jobs)
-        yield from needed if obstacle is None else [one for one in needed if not isinstance(one, Change)]
+        needed = [*self._needed(probed)]
+        jobs = [decision for decision in needed if isinstance(decision, Change)]
+        obstacle = self._obstacle(probed, jobs)
+        yield from needed if obstacle is None else [decision for decision in needed if not isinstance(decision, Change)]
         if obstacle is not None:
             yield self._blocked(obstacle)
-        elif jobs and found.elsewhere:
-            where, name = address(self._catalog, self._table.id[:-1]), self._table.id[-1]
-            about: Params = {"where": where, "name": name, "count": 1, "names": found.elsewhere}
+        elif jobs and probed.elsewhere:
+            namespace, name = address(self._catalog, self._table.id[:-1]), self._table.id[-1]
+            about: Params = {"where": namespace, "name": name, "count": 1, "names": probed.elsewhere}
             yield Note(catalog=self._catalog, code=NoteCode.READS_ELSEWHERE, params=about)
-        if found.cleanable:
+        if probed.cleanable:
             call = self._call("cleanup_old_versions(error_if_tagged_old_versions=False)")
-            yield self._note(NoteCode.CLEANABLE, {"detail": size(found.cleanable), "code": call})
+            yield self._note(NoteCode.CLEANABLE, {"detail": size(probed.cleanable), "code": call})
 
-    def _needed(self, found: Upkeep) -> Iterator[Decision]:
-        is_compacted = self._wanted.needs_compaction(found.mergeable)
+    def _needed(self, upkeep: Upkeep) -> Iterator[Decision]:
+        is_compacted = self._wanted.needs_compaction(upkeep.mergeable)
         if is_compacted:
-            now = LaterNeed(found.fragments, found.mergeable, found.mergeable_bytes, {})
-            yield self._compaction(ReasonCode.SMALL_FRAGMENTS, found, now)
-        for index in self._wanted.updates(found.rows, found.indices, is_compacted=is_compacted):
-            vectors = found.vectors.get(index.columns[0], LEAST_VECTORS)
+            now = LaterNeed(upkeep.fragments, upkeep.mergeable, upkeep.mergeable_bytes, {})
+            yield self._compaction(ReasonCode.SMALL_FRAGMENTS, upkeep, now)
+        for index in self._wanted.updates(upkeep.rows, upkeep.indices, is_compacted=is_compacted):
+            vectors = upkeep.vectors.get(index.columns[0], LEAST_VECTORS)
             if not index.rows and vectors < LEAST_VECTORS:
                 yield self._waits(index.type, index.columns[0], LEAST_VECTORS, vectors)
             else:
-                yield self._stale(ReasonCode.INDEX_STALE, index, found, found.rows - index.rows)
-        for need in found.later:
+                yield self._stale(ReasonCode.INDEX_STALE, index, upkeep, upkeep.rows - index.rows)
+        for need in upkeep.later:
             if need.mergeable:
-                yield self._compaction(ReasonCode.SMALL_FRAGMENTS_LATER, found, need)
-            for index in found.indices:
+                yield self._compaction(ReasonCode.SMALL_FRAGMENTS_LATER, upkeep, need)
+            for index in upkeep.indices:
                 if index.name in need.unindexed:
-                    yield self._stale(ReasonCode.INDEX_STALE_LATER, index, found, need.unindexed[index.name])
-        for wanted in self._wanted.indices:  # last, since no compaction has to follow
-            yield from self._index(wanted, found)
+                    yield self._stale(ReasonCode.INDEX_STALE_LATER, index, upkeep, need.unindexed[index.name])
+        for requested in self._wanted.indices:  # last, since no compaction has to follow
+            yield from self._index(requested, upkeep)
 
-    def _compaction(self, code: ReasonCode, found: Upkeep, need: LaterNeed) -> Change:
+    def _compaction(self, code: ReasonCode, upkeep: Upkeep, need: LaterNeed) -> Change:
         limit = self._wanted.compact.max_small_fragments if self._wanted.compact else 0
         params, merged = Params(count=need.mergeable, more=need.fragments, limit=limit), need.mergeable_bytes
         reads = None if merged is None else COMPACTION_READS * merged
-        return self._job(Action.COMPACT, Why(code, params), found, reads, merged)
+        return self._job(Action.COMPACT, Why(code, params), upkeep, reads, merged)
 
-    def _index(self, wanted: WantedIndex, found: Upkeep) -> Iterator[Decision]:
+    def _index(self, requested: WantedIndex, upkeep: Upkeep) -> Iterator[Decision]:
         """Yield the job that builds an index, or why there is none."""
-        there = [index for index in found.indices if index.columns == (wanted.column,)]
-        if any(_is_as_wanted(index, wanted) for index in there):
+        existing = [index for index in upkeep.indices if index.columns == (requested.column,)]
+        if any(_is_as_wanted(index, requested) for index in existing):
             return
-        kind = _described(wanted.type, wanted.metric, wanted.num_partitions, wanted.num_sub_vectors)
-        params = Params(name=wanted.column, kind=kind)
-        if there:
-            code, other = self._call(_creation(wanted)), there[0]
+        kind = _described(requested.type, requested.metric, requested.num_partitions, requested.num_sub_vectors)
+        params = Params(name=requested.column, kind=kind)
+        if existing:
+            code, other = self._call(_creation(requested)), existing[0]
             detail = _described(other.type, other.metric, None, other.num_sub_vectors)
             yield self._blocked(Why(ReasonCode.OTHER_INDEX, {**params, "detail": detail, "code": code}))
             return
-        problem = _problem(wanted, found)
+        problem = _problem(requested, upkeep)
         if problem is not None:
             yield self._blocked(Why(ReasonCode.NOT_INDEXABLE, {**params, "detail": problem}))
-        elif (values := found.vectors.get(wanted.column, found.rows)) < wanted.least_rows:
-            yield self._waits(wanted.type, wanted.column, wanted.least_rows, values)
+        elif (values := upkeep.vectors.get(requested.column, upkeep.rows)) < requested.least_rows:
+            yield self._waits(requested.type, requested.column, requested.least_rows, values)
         else:
-            reads = found.column_bytes[wanted.column]
+            reads = upkeep.column_bytes[requested.column]
             why = Why(ReasonCode.INDEX_MISSING, params)
-            yield self._job(Action.BUILD_INDEX, why, found, reads, _index_bytes(wanted, found), found.rows, wanted.name)
+            yield self._job(
+                Action.BUILD_INDEX, why, upkeep, reads, _index_bytes(requested, upkeep), upkeep.rows, requested.name
+            )
 
     def _waits(self, kind: str, column: str, least: int, values: int) -> Note:
         return self._note(NoteCode.TOO_FEW_ROWS, Params(kind=f"{kind} on {column}", limit=least, count=values))
 
-    def _stale(self, code: ReasonCode, index: LiveIndex, found: Upkeep, lacking: int) -> Change:
+    def _stale(self, code: ReasonCode, index: LiveIndex, upkeep: Upkeep, lacking: int) -> Change:
         """Return the job that adds the rows to an index that it does not cover."""
-        columns = total_bytes(found.column_bytes.get(column, 0) for column in index.columns)
-        reads = total_bytes([index.bytes, None if columns is None else columns * lacking // max(1, found.rows)])
-        writes = None if index.bytes is None else index.bytes * found.rows // max(1, index.rows)
+        columns = total_bytes(upkeep.column_bytes.get(column, 0) for column in index.columns)
+        reads = total_bytes([index.bytes, None if columns is None else columns * lacking // max(1, upkeep.rows)])
+        writes = None if index.bytes is None else index.bytes * upkeep.rows // max(1, index.rows)
         limit = self._wanted.max_unindexed_rows or 0
         params = Params(name=", ".join(index.columns), kind=index.type, count=lacking, limit=limit)
-        return self._job(Action.OPTIMIZE_INDEX, Why(code, params), found, reads, writes, lacking, index.name)
+        return self._job(Action.OPTIMIZE_INDEX, Why(code, params), upkeep, reads, writes, lacking, index.name)
 
     def _job(
         self,
         action: Action,
         why: Why,
-        found: Upkeep,
+        upkeep: Upkeep,
         reads: int | None,
         writes: int | None,
         rows: int = 0,
@@ -256,21 +258,21 @@ class _Dataset:
             source=self._table.source,
             before=self._entry,
             after=self._entry,
-            dataset=found.version,
+            dataset=upkeep.version,
             job=UpkeepJob(
                 index=index,
                 reads=reads,
                 writes=writes,
                 rows=rows,
-                config=found.config,
-                indices=tuple(one.signature for one in found.indices),
+                config=upkeep.config,
+                indices=tuple(live_index.signature for live_index in upkeep.indices),
                 wanted=self._wanted,
             ),
         )
 
     # ---- what is in the way
 
-    def _obstacle(self, found: Upkeep, jobs: Sequence[Change]) -> Why | None:
+    def _obstacle(self, upkeep: Upkeep, jobs: Sequence[Change]) -> Why | None:
         """Return why lancens cannot commit to the dataset what it needs; None if it can."""
         if not jobs:
             return None
@@ -278,18 +280,18 @@ class _Dataset:
             return self._foreign
         if self._live.managed_versioning:
             return Why(ReasonCode.SERVICE_COMMITS)
-        if found.damage is not None:
-            return Why(ReasonCode.DATA_DAMAGED, {"location": self._place, "detail": found.damage})
-        if found.obstacle is not None:
-            return Why(ReasonCode.CANNOT_COMMIT, {"location": self._place, "detail": found.obstacle})
-        if found.elsewhere and not self._wanted.copy_elsewhere:
-            return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": ", ".join(found.elsewhere)})
-        return blocked_commits(self._live.location, found.cleanup, _COMMITS.get(jobs[0].action, 1))
+        if upkeep.damage is not None:
+            return Why(ReasonCode.DATA_DAMAGED, {"location": self._place, "detail": upkeep.damage})
+        if upkeep.obstacle is not None:
+            return Why(ReasonCode.CANNOT_COMMIT, {"location": self._place, "detail": upkeep.obstacle})
+        if upkeep.elsewhere and not self._wanted.copy_elsewhere:
+            return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": ", ".join(upkeep.elsewhere)})
+        return blocked_commits(self._live.location, upkeep.cleanup, _COMMITS.get(jobs[0].action, 1))
 
-    def _unreadable(self, found: Storage) -> Why:
-        if found.kind is StorageKind.DENIED:
-            return Why(ReasonCode.STORAGE_DENIED, {"location": self._place, "detail": found.detail})
-        detail = found.detail or "it holds no dataset"
+    def _unreadable(self, storage: Storage) -> Why:
+        if storage.kind is StorageKind.DENIED:
+            return Why(ReasonCode.STORAGE_DENIED, {"location": self._place, "detail": storage.detail})
+        detail = storage.detail or "it holds no dataset"
         return Why(ReasonCode.STORAGE_UNREADABLE, {"location": self._place, "detail": detail})
 
     def _blocked(self, why: Why) -> Blocked:
@@ -312,34 +314,34 @@ class _Dataset:
         return f"{dataset_code(self._live.location)}.{method}"
 
 
-def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:
+def _is_as_wanted(index: LiveIndex, requested: WantedIndex) -> bool:
     """Return whether an index has the parameters that its block names.
 
     pylance trains fewer partitions than asked for where there are few rows, and splits them as they grow, so their
     number tells nothing.
     """
-    if not wanted.type.is_named(index.type):
+    if not requested.type.is_named(index.type):
         return False
-    return not wanted.type.is_vector or (
-        index.metric == (wanted.metric or Metric.L2) and wanted.num_sub_vectors in (None, index.num_sub_vectors)
+    return not requested.type.is_vector or (
+        index.metric == (requested.metric or Metric.L2) and requested.num_sub_vectors in (None, index.num_sub_vectors)
     )
 
 
-def _problem(wanted: WantedIndex, found: Upkeep) -> str | None:
-    if wanted.column not in found.column_bytes:
+def _problem(requested: WantedIndex, upkeep: Upkeep) -> str | None:
+    if requested.column not in upkeep.column_bytes:
         return "the data has no such column"
-    taken = next((index for index in found.indices if index.name == wanted.name), None)
+    taken = next((index for index in upkeep.indices if index.name == requested.name), None)
     if taken is not None:
         return f"its name, {taken.name}, is that of the index on {', '.join(taken.columns)}"
-    return found.problems.get(wanted.column)
+    return upkeep.problems.get(requested.column)
 
 
-def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int | None:
+def _index_bytes(requested: WantedIndex, upkeep: Upkeep) -> int | None:
     """Return about how many bytes an index takes."""
-    if not wanted.type.is_pq:
-        return total_bytes([found.column_bytes[wanted.column], found.rows * _ROW_ADDRESS])
-    codes = wanted.num_sub_vectors or max(1, found.dimensions[wanted.column] // _LANES)
-    return found.rows * (codes + _ROW_ADDRESS)
+    if not requested.type.is_pq:
+        return total_bytes([upkeep.column_bytes[requested.column], upkeep.rows * _ROW_ADDRESS])
+    codes = requested.num_sub_vectors or max(1, upkeep.dimensions[requested.column] // _LANES)
+    return upkeep.rows * (codes + _ROW_ADDRESS)
 
 
 def _described(kind: str, metric: str | None, partitions: int | None, sub_vectors: int | None) -> str:
@@ -349,24 +351,24 @@ def _described(kind: str, metric: str | None, partitions: int | None, sub_vector
     return " ".join((kind, *filter(None, [metric]), *counted))
 
 
-def _creation(wanted: WantedIndex) -> str:
+def _creation(index: WantedIndex) -> str:
     """Return the call of pylance that replaces an index."""
-    method = "create_index" if wanted.type.is_vector else "create_scalar_index"
-    given = {
-        "metric": wanted.metric and f'"{wanted.metric}"',
-        "num_partitions": wanted.num_partitions,
-        "num_sub_vectors": wanted.num_sub_vectors,
+    method = "create_index" if index.type.is_vector else "create_scalar_index"
+    options = {
+        "metric": index.metric and f'"{index.metric}"',
+        "num_partitions": index.num_partitions,
+        "num_sub_vectors": index.num_sub_vectors,
     }
-    named = "".join(f", {key}={value}" for key, value in given.items() if value is not None)
-    return f'{method}({wanted.column!r}, "{wanted.type}"{named}, replace=True)'
+    named = "".join(f", {key}={value}" for key, value in options.items() if value is not None)
+    return f'{method}({index.column!r}, "{index.type}"{named}, replace=True)'
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Return jobs in which those of one dataset follow each other."""
-    made: list[Change] = []
+    jobs: list[Change] = []
     last: dict[object, int] = {}
     for change in changes:
         before = last.get(change.key)
-        made.append(change.model_copy(update={"depends_on": () if before is None else (before,)}))
-        last[change.key] = len(made) - 1
-    return tuple(made)
+        jobs.append(change.model_copy(update={"depends_on": () if before is None else (before,)}))
+        last[change.key] = len(jobs) - 1
+    return tuple(jobs)

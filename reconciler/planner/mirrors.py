@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining:
+class PlannedTable:
     """A table that the plan of a catalog leaves live, or would leave if it could.
 
     ``location`` is None if only apply can tell it. ``properties`` are those that a mirror copies. ``written`` is the
@@ -49,15 +49,15 @@ class Remaining:
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
+class TablesAfterPlan:
     """The tables that a catalog's plan leaves, and the names of those it removes."""
 
-    tables: Mapping[Identifier, Remaining] = field(default_factory=dict)
+    tables: Mapping[Identifier, PlannedTable] = field(default_factory=dict)
     gone: frozenset[Identifier] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored:
+class MirroredTables:
     """The result of mirroring one catalog.
 
     ``desired`` has the mirrored tables and the catalog's own blocks. ``written`` are tables whose data the source's
@@ -83,13 +83,13 @@ class Mirrored:
     def witnesses(self, namespaces: Iterable[Identifier]) -> Iterator[Identifier]:
         """Yield a mirrored table below each of ``namespaces`` that exists for mirroring."""
         blocks = self.desired.namespaces
-        asked = {name for name in namespaces if (block := blocks.get(name)) is not None and block.mirrored}
-        if not asked:
+        missing = {name for name in namespaces if (block := blocks.get(name)) is not None and block.mirrored}
+        if not missing:
             return
         for identifier, table in sorted(self.desired.tables.items()):
-            above = {identifier[:depth] for depth in range(1, len(identifier))} & asked
+            above = {identifier[:depth] for depth in range(1, len(identifier))} & missing
             if above and table.mirrors is not None and table.refused is None:
-                asked -= above
+                missing -= above
                 yield identifier
 
 
@@ -100,7 +100,10 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
         graphlib.CycleError: they mirror each other; loading a manifest rejects that.
     """
     sorter = TopologicalSorter(
-        {name: {one.mirror.origin} & catalogs.keys() if one.mirror else () for name, one in catalogs.items()}
+        {
+            name: {desired.mirror.origin} & catalogs.keys() if desired.mirror else ()
+            for name, desired in catalogs.items()
+        }
     )
     sorter.prepare()
     while sorter.is_active():
@@ -111,23 +114,23 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
 
 def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -> frozenset[str]:
     """Return ``names``, their sources, and the sources of those."""
-    found: set[str] = set()
+    closure: set[str] = set()
     for name in names:
-        one: str | None = name
-        while one is not None and one in catalogs and one not in found:
-            found.add(one)
-            mirror = catalogs[one].mirror
-            one = mirror.origin if mirror is not None else None
-    return frozenset(found)
+        catalog: str | None = name
+        while catalog is not None and catalog in catalogs and catalog not in closure:
+            closure.add(catalog)
+            mirror = catalogs[catalog].mirror
+            catalog = mirror.origin if mirror is not None else None
+    return frozenset(closure)
 
 
 def mirrored(
     desired: DesiredCatalog,
     mirror: DesiredMirror,
     capabilities: Capabilities,
-    remains: Remains,
-    kept: Mapping[Identifier, Identifier] = NOTHING_KEPT,
-) -> Mirrored:
+    source_tables: TablesAfterPlan,
+    stored_names: Mapping[Identifier, Identifier] = NOTHING_KEPT,
+) -> MirroredTables:
     """Return ``desired`` with mirrored tables added.
 
     Its own blocks win, including absent namespaces.
@@ -136,44 +139,48 @@ def mirrored(
         desired: the catalog, as its own blocks say it.
         mirror: its mirror.
         capabilities: those of the catalog.
-        remains: what the plan of the source leaves.
-        kept: the names that the service stores in another form, by the requested ones.
+        source_tables: the tables of the source once its plan is applied.
+        stored_names: the names that the service stores in another form, by the requested ones.
     """
-    following = _Following(desired, mirror, capabilities, kept, moves_of(desired))
-    named: defaultdict[Identifier, list[Remaining]] = defaultdict(list)
-    chosen = [remains.tables[key] for key in sorted(remains.tables) if mirror.select.contains(key)]
-    for one in chosen:
-        name = following.name_of(one.id)
+    following = _Mirror(desired, mirror, capabilities, stored_names, moves_of(desired))
+    origins: defaultdict[Identifier, list[PlannedTable]] = defaultdict(list)
+    chosen = [source_tables.tables[key] for key in sorted(source_tables.tables) if mirror.select.contains(key)]
+    for table in chosen:
+        name = following.name_of(table.id)
         if not following.has_own(name):
-            named[name].append(one)
+            origins[name].append(table)
     if capabilities.one_name_space:
-        above = {name[:depth] for name in named for depth in range(1, len(name))}
+        above = {name[:depth] for name in origins for depth in range(1, len(name))}
         children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
-        for one in chosen:
-            for depth in range(1, len(one.id)):
-                children[one.id[:depth]].add(one.id[: depth + 1])
+        for table in chosen:
+            for depth in range(1, len(table.id)):
+                children[table.id[:depth]].add(table.id[: depth + 1])
         own = {name for name, block in desired.namespaces.items() if not block.absent}
         following = replace(following, spaces=above | own, children=children)
     tables, namespaces = dict(desired.tables), dict(desired.namespaces)
-    for name in sorted(named):
-        table = tables[name] = following.table(name, named[name])
-        if table.refused is None:
+    for name in sorted(origins):
+        block = tables[name] = following.table(name, origins[name])
+        if block.refused is None:
             for depth in range(1, len(name)):
                 namespaces.setdefault(name[:depth], DesiredNamespace(name[:depth], mirror.source, mirrored=True))
-    goes = {following.name_of(identifier): (identifier,) for identifier in remains.gone}
-    several = {name: tuple(sorted(one.id for one in ones)) for name, ones in named.items() if len(ones) > 1}
-    return Mirrored(
+    removed = {following.name_of(identifier): (identifier,) for identifier in source_tables.gone}
+    ambiguous = {
+        name: tuple(sorted(table.id for table in same_name))
+        for name, same_name in origins.items()
+        if len(same_name) > 1
+    }
+    return MirroredTables(
         replace(desired, tables=tables, namespaces=namespaces),
-        {name: ones[0].written for name, ones in named.items() if ones[0].written is not None},
-        {**{name: origin for name, origin in goes.items() if name not in tables}, **several},
-        frozenset(name for name, ones in named.items() if any(one.waits for one in ones)),
+        {name: same_name[0].written for name, same_name in origins.items() if same_name[0].written is not None},
+        {**{name: origin for name, origin in removed.items() if name not in tables}, **ambiguous},
+        frozenset(name for name, same_name in origins.items() if any(table.waits for table in same_name)),
         len(chosen),
         len(desired.tables) + len(desired.namespaces),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Following:
+class _Mirror:
     """One mirror, its limits, and the names that are taken.
 
     Only for catalogs in which tables and namespaces share names: ``spaces`` are the namespaces of the mirror,
@@ -196,30 +203,30 @@ class _Following:
         above = (self.desired.namespaces.get(name[:depth]) for depth in range(1, len(name)))
         return name in self.desired.tables or any(block is not None and block.absent for block in above)
 
-    def table(self, name: Identifier, origins: Sequence[Remaining]) -> DesiredTable:
-        one, mirror = origins[0], self.mirror
-        said = mirror.default_of(name) or DesiredTable(name, mirror.source)
-        taken = one.properties if self.capabilities.table_markers else {}
+    def table(self, name: Identifier, origins: Sequence[PlannedTable]) -> DesiredTable:
+        origin, mirror = origins[0], self.mirror
+        defaults = mirror.default_of(name) or DesiredTable(name, mirror.source)
+        copied = origin.properties if self.capabilities.table_markers else {}
         return replace(
-            said,
+            defaults,
             id=name,
             source=mirror.source,
-            properties={**said.properties, **taken},
-            location=one.location,
-            mirrors=Origin(mirror.origin, one.id),
+            properties={**defaults.properties, **copied},
+            location=origin.location,
+            mirrors=Origin(mirror.origin, origin.id),
             refused=self._refusal(name, origins),
         )
 
-    def _refusal(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
+    def _refusal(self, name: Identifier, origins: Sequence[PlannedTable]) -> Why | None:
         """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
         return self._name_refusal(name, origins) or self._place_refusal(name, origins[0])
 
-    def _name_refusal(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
+    def _name_refusal(self, name: Identifier, origins: Sequence[PlannedTable]) -> Why | None:
         origin, able, scope = origins[0].id, self.capabilities, self.desired.scope
         if len(origins) > 1:
-            others = tuple(address(self.mirror.origin, other.id) for other in origins)
+            sources = tuple(address(self.mirror.origin, source.id) for source in origins)
             write = self._renaming(origins[-1].id, name, _another(name, len(name)))
-            return self._why(ReasonCode.SEVERAL_SOURCES, {"names": others, "write": write})
+            return self._why(ReasonCode.SEVERAL_SOURCES, {"names": sources, "write": write})
         for part in name:
             problem = able.name_problem(part)
             if problem is not None:
@@ -246,33 +253,33 @@ class _Following:
     def _kept_refusal(self, origin: Identifier, name: Identifier) -> Why | None:
         """Return that the service has a table, or what it is in, under another name; None where it has not."""
         depths = range(len(name), 0, -1)
-        kept = next(((*self.kept[name[:at]], *name[at:]) for at in depths if name[:at] in self.kept), None)
-        if kept is None:
+        stored = next(((*self.kept[name[:at]], *name[at:]) for at in depths if name[:at] in self.kept), None)
+        if stored is None:
             return None
-        depth, write = _first_difference(name, kept), self._renaming(origin, name, kept)
-        params: Params = {"name": "/".join(name[:depth]), "other": "/".join(kept[:depth]), "write": write}
-        return self._why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, kept)
+        depth, write = _first_difference(name, stored), self._renaming(origin, name, stored)
+        params: Params = {"name": "/".join(name[:depth]), "other": "/".join(stored[:depth]), "write": write}
+        return self._why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, stored)
 
-    def _place_refusal(self, name: Identifier, one: Remaining) -> Why | None:
+    def _place_refusal(self, name: Identifier, table: PlannedTable) -> Why | None:
         """Return why a table cannot be at the location of its source, or have the properties of it."""
-        origin = address(self.mirror.origin, one.id)
-        if one.location is None:
-            code = ReasonCode.SOURCE_BLOCKED if one.waits else ReasonCode.SOURCE_NOT_READY
+        origin = address(self.mirror.origin, table.id)
+        if table.location is None:
+            code = ReasonCode.SOURCE_BLOCKED if table.waits else ReasonCode.SOURCE_NOT_READY
             return Why(code, {"name": origin, "other": self.mirror.origin})
         params: Params = {"leave_out": leave_out(name)}
-        problem = locations.check_table(one.location)
+        problem = locations.check_table(table.location)
         if problem is not None:
             return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
         if self.capabilities.chooses_locations:
             return self._why(ReasonCode.MIRROR_CANNOT_PLACE, params)
-        for key, value in one.properties.items() if self.capabilities.table_markers else ():
+        for key, value in table.properties.items() if self.capabilities.table_markers else ():
             problem = self.capabilities.property_problem(key, value)
             if problem is not None:
                 return self._why(ReasonCode.BAD_PROPERTY, {**params, "name": origin, "key": key, "detail": problem})
         return None
 
-    def _why(self, code: ReasonCode, params: Params, kept: Identifier | None = None) -> Why:
-        return Why(code, {"catalog": self.desired.name, **params}, kept)
+    def _why(self, code: ReasonCode, params: Params, stored: Identifier | None = None) -> Why:
+        return Why(code, {"catalog": self.desired.name, **params}, stored)
 
     # ---- what to write
 
@@ -307,8 +314,8 @@ class _Following:
         if self.capabilities.name_problem(name) is None:
             return name
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        made = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
-        return made if self.capabilities.name_problem(made) is None else "new_name"
+        candidate = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
+        return candidate if self.capabilities.name_problem(candidate) is None else "new_name"
 
     def _good_depth(self, origin: Identifier, name: Identifier) -> Params:
         """Return the line that flattens a name; nothing if it needs more depth."""

@@ -18,7 +18,7 @@ from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput, Facts
-from reconciler.planner.mirrors import NOTHING_KEPT, Remaining, Remains, mirrored
+from reconciler.planner.mirrors import NOTHING_KEPT, PlannedTable, TablesAfterPlan, mirrored
 from reconciler.planner.ordering import order
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef, Options, Plan, removes_too_much
@@ -36,20 +36,22 @@ class Planning:
     _planned: dict[str, tuple[CatalogInput, CatalogPlan]] = field(default_factory=dict)
     _written: dict[str, Storage] = field(default_factory=dict)
 
-    def with_mirror(self, source: CatalogInput, kept: Mapping[Identifier, Identifier] = NOTHING_KEPT) -> CatalogInput:
+    def with_mirror(
+        self, source: CatalogInput, stored_names: Mapping[Identifier, Identifier] = NOTHING_KEPT
+    ) -> CatalogInput:
         """Return a catalog with its mirrored tables; unchanged without a mirror.
 
         Args:
             source: the catalog, with its own blocks only.
-            kept: the names that its service stores in another form, by the requested ones.
+            stored_names: the names that its service stores in another form, by the requested ones.
         """
         mirror = source.desired.mirror
         if mirror is None:
             return source
         followed = self._planned.get(mirror.origin)
-        remains = Remains() if followed is None else remains_of(*followed)
-        found = mirrored(source.desired, mirror, source.capabilities, remains, kept)
-        return replace(source, desired=found.desired, mirrored=found)
+        source_tables = TablesAfterPlan() if followed is None else tables_after(*followed)
+        result = mirrored(source.desired, mirror, source.capabilities, source_tables, stored_names)
+        return replace(source, desired=result.desired, mirrored=result)
 
     def with_written(self, source: CatalogInput, facts: Facts | None = None) -> CatalogInput:
         """Return a catalog with the data that the plans of the others write, and with ``facts`` if they are given."""
@@ -79,11 +81,13 @@ class Planning:
             thresholds=thresholds,
             options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
             catalogs=summaries,
-            changes=order(change for one in outcomes for change in one.changes),
-            blocked=_in_order(blocked for one in outcomes for blocked in one.blocked.values()),
-            waiting=_in_order(change for one in outcomes for change in one.waiting),
-            guards=_in_order(guard for one in outcomes for guard in one.guards),
-            notes=tuple(sorted((note for one in outcomes for note in one.notes), key=attrgetter("catalog", "message"))),
+            changes=order(change for catalog in outcomes for change in catalog.changes),
+            blocked=_in_order(blocked for catalog in outcomes for blocked in catalog.blocked.values()),
+            waiting=_in_order(change for catalog in outcomes for change in catalog.waiting),
+            guards=_in_order(guard for catalog in outcomes for guard in catalog.guards),
+            notes=tuple(
+                sorted((note for catalog in outcomes for note in catalog.notes), key=attrgetter("catalog", "message"))
+            ),
             fingerprints=_in_order(fingerprint for plan in plans for fingerprint in plan.fingerprints),
         )
 
@@ -92,15 +96,15 @@ def _in_order(entries: Iterable[_Of]) -> tuple[_Of, ...]:
     return tuple(sorted(entries, key=_place_of))
 
 
-def _place_of(one: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
+def _place_of(entry: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
     """Return the sort key of an entry; a move has two fingerprints."""
-    moved_to = one.moved_to if isinstance(one, Fingerprint) else None
-    return one.catalog, one.identifier, one.kind, moved_to or ()
+    moved_to = entry.moved_to if isinstance(entry, Fingerprint) else None
+    return entry.catalog, entry.identifier, entry.kind, moved_to or ()
 
 
 def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identifier]) -> list[Fingerprint]:
     """Return fingerprints of the tables in ``watched`` that the plan lacks."""
-    known = {one.identifier for one in plan.fingerprints if one.kind == "table"}
+    known = {fingerprint.identifier for fingerprint in plan.fingerprints if fingerprint.kind == "table"}
     context, blocks = CatalogContext.of(source), source.desired.tables
     return [
         fingerprint_of(source, context, "table", identifier, live)
@@ -114,8 +118,8 @@ def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identif
     """Return the source tables that decide about the plan's tables and ``watched``."""
     if source.mirrored is None:
         return set()
-    namespaces = [one.identifier for one in plan.fingerprints if one.kind == "namespace"]
-    tables = {*watched, *(one.identifier for one in plan.outcomes.entries if one.kind == "table")}
+    namespaces = [fingerprint.identifier for fingerprint in plan.fingerprints if fingerprint.kind == "namespace"]
+    tables = {*watched, *(entry.identifier for entry in plan.outcomes.entries if entry.kind == "table")}
     tables |= set(source.mirrored.witnesses(namespaces))
     return {origin for table in tables for origin in source.mirrored.origins_of(table)}
 
@@ -123,7 +127,7 @@ def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identif
 # ---- what a plan leaves for the catalogs that mirror it --------------------------------------------------------------
 
 
-def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
+def tables_after(source: CatalogInput, plan: CatalogPlan) -> TablesAfterPlan:
     """Return the tables that a catalog has once its plan is applied.
 
     Blocked objects stay as they are, or appear as they would have been; they wait, as do changes that wait for them.
@@ -134,71 +138,71 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
     """
     outcomes = plan.outcomes
     blocks, policies = source.desired.tables, Policies(source.desired.policies)
-    tables: dict[Identifier, Remaining] = {}
-    for name, entry in source.live.tables.items():
+    tables: dict[Identifier, PlannedTable] = {}
+    for name, live in source.live.tables.items():
         policy = policies.of(name) if name not in blocks else None
-        tables[name] = _live(entry, policy.block if policy is not None else blocks.get(name))
+        tables[name] = _live(live, policy.block if policy is not None else blocks.get(name))
     gone: set[Identifier] = set()
     for change in _of_tables(outcomes.changes):
-        left = change.moved_from or (change.identifier if change.action is Action.DEREGISTER_TABLE else None)
-        if left is not None:
-            tables.pop(left, None)
-            gone.add(left)
+        old_name = change.moved_from or (change.identifier if change.action is Action.DEREGISTER_TABLE else None)
+        if old_name is not None:
+            tables.pop(old_name, None)
+            gone.add(old_name)
         if change.after is not None:
             tables[change.identifier] = _made(source, change)
     undecided: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
-    for one in undecided:
-        there = {one.moved_from or one.identifier, one.identifier} & tables.keys()
-        for name in there:
+    for entry in undecided:
+        present = {entry.moved_from or entry.identifier, entry.identifier} & tables.keys()
+        for name in present:
             tables[name] = replace(tables[name], waits=True)
-        if one.identifier not in there and not (isinstance(one, Change) and one.after is None):
-            tables[one.identifier] = replace(_made(source, one), waits=True)
+        if entry.identifier not in present and not (isinstance(entry, Change) and entry.after is None):
+            tables[entry.identifier] = replace(_made(source, entry), waits=True)
     written = written_by(source, plan)
     for table in tables.values() if written else ():
         storage = written.get(locations.place(table.location)) if table.location is not None else None
         if storage is not None:
             tables[table.id] = replace(table, written=storage)
-    return Remains(tables, frozenset(gone - tables.keys()))
+    return TablesAfterPlan(tables, frozenset(gone - tables.keys()))
 
 
 def written_by(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
     """Return the data that the plan writes, or knows to be written, by location."""
     known = source.mirrored.written if source.mirrored else {}
-    found: dict[str, Storage] = {}
+    written: dict[str, Storage] = {}
     for change in _of_tables(plan.outcomes.changes):
         after = change.after
         if after is None or after.location is None:
             continue
         if after.columns and change.storage is StorageKind.NOTHING:
-            found[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
+            written[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
         elif change.identifier in known:
-            found[locations.place(after.location)] = known[change.identifier]
-    return found
+            written[locations.place(after.location)] = known[change.identifier]
+    return written
 
 
 def _of_tables(entries: Iterable[_EntryT]) -> Iterator[_EntryT]:
-    return (one for one in entries if one.kind == "table")
+    return (entry for entry in entries if entry.kind == "table")
 
 
-def _live(table: LiveTable, block: DesiredTable | None) -> Remaining:
+def _live(table: LiveTable, block: DesiredTable | None) -> PlannedTable:
     keys = recorded_keys(table.properties) | (block.properties.keys() if block else set())
     secret = recorded_secrets(table.properties).union(block.secret_keys if block else ())
-    return Remaining(table.id, table.location, _taken_over(table.properties, keys, secret))
+    return PlannedTable(table.id, table.location, _taken_over(table.properties, keys, secret))
 
 
-def _made(source: CatalogInput, one: Change | Blocked) -> Remaining:
+def _made(source: CatalogInput, entry: Change | Blocked) -> PlannedTable:
     """Return a table as the plan makes it, or would if it could."""
-    block = source.desired.tables.get(one.identifier)
+    block = source.desired.tables.get(entry.identifier)
     secret = block.secret_keys if block else frozenset[str]()  # those of the change were secret before, too
-    if isinstance(one, Blocked):
-        location = one.unreferenced or one.location
+    if isinstance(entry, Blocked):
+        location = entry.unreferenced or entry.location
         properties: Mapping[str, str] = block.properties if block else {}
     else:
-        is_chosen = source.capabilities.ignores_location and one.action in _PLACED_BY_SERVICE
-        location = one.after.location if one.after and not is_chosen else None
-        properties = one.after.properties if one.after else {}
-        secret |= set(one.after.secret_keys) if one.after else set()
-    return Remaining(one.identifier, location, _taken_over(properties, properties, secret))
+        is_chosen = source.capabilities.ignores_location and entry.action in _PLACED_BY_SERVICE
+        location = entry.after.location if entry.after and not is_chosen else None
+        properties = entry.after.properties if entry.after else {}
+        secret |= set(entry.after.secret_keys) if entry.after else set()
+    return PlannedTable(entry.identifier, location, _taken_over(properties, properties, secret))
 
 
 def _taken_over(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:

@@ -111,9 +111,9 @@ def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
         required = tuple(column.name for column in blocking.missing if not column.nullable)
         params: Params = {"evolves": evolve is Evolve.NEVER}
         return {**params, "relaxed": required} if required else params
-    there = [*(pair.found for pair in (*blocking.changed, *blocking.altered)), *blocking.extra]
-    lines = _lines(there)
-    if (there and not lines) or len(missing) > _MOST_WRITTEN:
+    live = [*(pair.found for pair in (*blocking.changed, *blocking.altered)), *blocking.extra]
+    lines = _lines(live)
+    if (live and not lines) or len(missing) > _MOST_WRITTEN:
         return {}
     return {"added": missing, "lines": lines}
 
@@ -175,22 +175,22 @@ class _Calls:
 
     def made(self) -> list[str]:
         """Return the calls in execution order."""
-        made = [f"alter_columns({', '.join(self.alters)})"] if self.alters else []
-        made += [f"alter_columns({', '.join(self.tightened)})"] if self.tightened else []
-        made += [f"update_field_metadata({{{', '.join(self.metadata)}}})"] if self.metadata else []
-        made += [f"add_columns(pa.schema([{', '.join(self.adds)}]))"] if self.adds else []
-        made += [f"add_columns({{{', '.join(self.fills)}}})"] if self.fills else []
-        made += self.copies
-        made += [f"alter_columns({', '.join(self.renames)})"] if self.renames else []
-        return [*made, f"drop_columns([{', '.join(self.drops)}])"] if self.drops else made
+        calls = [f"alter_columns({', '.join(self.alters)})"] if self.alters else []
+        calls += [f"alter_columns({', '.join(self.tightened)})"] if self.tightened else []
+        calls += [f"update_field_metadata({{{', '.join(self.metadata)}}})"] if self.metadata else []
+        calls += [f"add_columns(pa.schema([{', '.join(self.adds)}]))"] if self.adds else []
+        calls += [f"add_columns({{{', '.join(self.fills)}}})"] if self.fills else []
+        calls += self.copies
+        calls += [f"alter_columns({', '.join(self.renames)})"] if self.renames else []
+        return [*calls, f"drop_columns([{', '.join(self.drops)}])"] if self.drops else calls
 
     def code(self) -> str:
         """Return the Python of all calls; if one fails, those before it stay applied."""
-        made = self.made()
+        calls = self.made()
         dataset = f"lance.dataset({_by_service(self.served_as)})" if self.served_as else dataset_code(self.location)
-        if len(made) == 1:
-            return f"{dataset}.{made[0]}"
-        return "; ".join((f"ds = {dataset}", *(f"ds.{call}" for call in made)))
+        if len(calls) == 1:
+            return f"{dataset}.{calls[0]}"
+        return "; ".join((f"ds = {dataset}", *(f"ds.{call}" for call in calls)))
 
     def _add(self, column: Column) -> bool:
         """Add a missing column: with nulls, or with a constant if it is not nullable."""
@@ -204,59 +204,65 @@ class _Calls:
         return True
 
     def _change(self, pair: ColumnPair) -> bool:
-        desired, found = pair.desired, pair.found
+        desired, live = pair.desired, pair.found
         if pair.is_impossible:
             return False
         try:
-            one, other = Child("", parse_tree(desired.type), desired.nullable), parse_tree(found.type)
+            new, old = Child("", parse_tree(desired.type), desired.nullable), parse_tree(live.type)
         except TypeSyntaxError:
             return False
-        if not (self._alter((found.name,), one, Child("", other, found.nullable)) or self._copy(pair, one, other)):
+        if not (self._alter((live.name,), new, Child("", old, live.nullable)) or self._copy(pair, new, old)):
             return False
-        if desired.type != found.type:
-            self.rewritten.append(found.name)
+        if desired.type != live.type:
+            self.rewritten.append(live.name)
         if pair.metadata:
-            self.metadata.append(f"{_path_code(found.name)}: {mapping_code(redact_properties(pair.metadata))}")
+            self.metadata.append(f"{_path_code(live.name)}: {mapping_code(redact_properties(pair.metadata))}")
         if pair.is_renamed:
-            self.renames.append(_rename(found.name, desired.name))
+            self.renames.append(_rename(live.name, desired.name))
         return True
 
-    def _alter(self, path: tuple[str, ...], desired: Child, found: Child) -> bool:
+    def _alter(self, path: tuple[str, ...], desired: Child, live: Child) -> bool:
         """Alter a column, or a field inside one, in place; False if pylance cannot."""
-        where = f'"path": {_path_code(".".join(path))}'
+        target = f'"path": {_path_code(".".join(path))}'
         parts = []
-        if desired.type != found.type:
-            if not _casts(found.type, desired.type):
-                return self._alter_inside(path, desired, found)
+        if desired.type != live.type:
+            if not _casts(live.type, desired.type):
+                return self._alter_inside(path, desired, live)
             parts.append(f'"data_type": {type_code(str(desired.type))}')
-        if desired.nullable and not found.nullable:
+        if desired.nullable and not live.nullable:
             parts.append('"nullable": True')
-        elif found.nullable and not desired.nullable:  # pylance takes this in no call that casts
-            self.tightened.append(f'{{{where}, "nullable": False}}')
+        elif live.nullable and not desired.nullable:  # pylance takes this in no call that casts
+            self.tightened.append(f'{{{target}, "nullable": False}}')
         if parts:
-            self.alters.append(f"{{{', '.join((where, *parts))}}}")
+            self.alters.append(f"{{{', '.join((target, *parts))}}}")
         return True
 
-    def _alter_inside(self, path: tuple[str, ...], desired: Child, found: Child) -> bool:
+    def _alter_inside(self, path: tuple[str, ...], desired: Child, live: Child) -> bool:
         """Alter the fields of a struct or a list; return False if one cannot be altered."""
-        children, there = _children(desired.type), _children(found.type)
-        if children is None or there is None or desired.nullable != found.nullable:
+        children, live_children = _children(desired.type), _children(live.type)
+        if children is None or live_children is None or desired.nullable != live.nullable:
             return False
-        after = [name for name in there if name in children] + [name for name in children if name not in there]
-        if after != list(children) or any("." in name or "`" in name for name in (*path, *children, *there)):
+        after = [name for name in live_children if name in children] + [
+            name for name in children if name not in live_children
+        ]
+        if after != list(children) or any("." in name or "`" in name for name in (*path, *children, *live_children)):
             return False
-        new = [child for name, child in children.items() if name not in there]
+        new = [child for name, child in children.items() if name not in live_children]
         if not all(child.nullable for child in new) or (new and len(path) > 1):
             return False
-        done = all(self._alter((*path, name), child, there[name]) for name, child in children.items() if name in there)
+        done = all(
+            self._alter((*path, name), child, live_children[name])
+            for name, child in children.items()
+            if name in live_children
+        )
         self.adds += [field_code(Child(path[0], Struct((child,)))) for child in new]
-        self.drops += [text_code(".".join((*path, name))) for name in there if name not in children]
+        self.drops += [text_code(".".join((*path, name))) for name in live_children if name not in children]
         return done
 
-    def _copy(self, pair: ColumnPair, desired: Child, found: ArrowType) -> bool:
+    def _copy(self, pair: ColumnPair, desired: Child, live: ArrowType) -> bool:
         """Change a type that pylance cannot cast, through a second column."""
         name, other = pair.found.name, f"{pair.found.name}_new"
-        by_sql = all(isinstance(kind, ScalarType) and kind.name in _BY_SQL for kind in (desired.type, found))
+        by_sql = all(isinstance(kind, ScalarType) and kind.name in _BY_SQL for kind in (desired.type, live))
         if not by_sql or "`" in name or desired.nullable != pair.found.nullable or pair.found.metadata:
             return False
         quoted = name if _PLAIN_NAME.fullmatch(name) else f"`{name}`"
@@ -284,12 +290,14 @@ def _children(kind: ArrowType) -> dict[str, Child] | None:
     return {kind.item.name: kind.item} if isinstance(kind, ListOf) and kind.name == "list" else None
 
 
-def _casts(found: ArrowType, desired: ArrowType) -> bool:
+def _casts(live: ArrowType, desired: ArrowType) -> bool:
     """Return whether pylance's ``alter_columns`` casts ``found`` to ``desired``."""
-    match found, desired:
-        case ScalarType(name=one), ScalarType(name=other):
-            together = any(one in family and other in family for family in _FAMILIES)
-            return together or (one in _DATES and other == "timestamp") or (one == "timestamp" and other in _DATES)
+    match live, desired:
+        case ScalarType(name=source), ScalarType(name=target):
+            together = any(source in family and target in family for family in _FAMILIES)
+            return (
+                together or (source in _DATES and target == "timestamp") or (source == "timestamp" and target in _DATES)
+            )
         case FixedSizeList(item=one_item, size=size), FixedSizeList(item=other_item, size=other_size):
             return size == other_size and _casts(one_item, other_item)
         case ListOf(item=one_child), ListOf(item=other_child):

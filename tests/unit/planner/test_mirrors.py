@@ -12,17 +12,17 @@ from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.desired import DesiredMirror, DesiredMove
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner import words
-from reconciler.planner.mirrors import Mirrored, Remaining, Remains, mirrored
+from reconciler.planner.mirrors import MirroredTables, PlannedTable, TablesAfterPlan, mirrored
 from tests.unit.planner.building import at, desired, identifier, table
 
 PLAIN = NameRule(re.compile("[A-Za-z0-9_]+"), "a name has letters, digits and `_` only")
 
 
-def asked(*paths: str, into: str = "", location: str | None = "/data/t.lance", **able: Any) -> Mirrored:
+def asked(*paths: str, into: str = "", location: str | None = "/data/t.lance", **able: Any) -> MirroredTables:
     """Mirror the tables at ``paths`` into a catalog called lake."""
     mirror = DesiredMirror("source", at(), into=identifier(into) if into else (), names={("old",): ("new",)})
-    remains = {identifier(path): Remaining(identifier(path), location, {"long": "x" * 9}) for path in paths}
-    return mirrored(desired(table("own")), mirror, Capabilities(**able), Remains(remains))
+    remains = {identifier(path): PlannedTable(identifier(path), location, {"long": "x" * 9}) for path in paths}
+    return mirrored(desired(table("own")), mirror, Capabilities(**able), TablesAfterPlan(remains))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_name_that_a_move_takes_away_is_not_given_to_another(
 ) -> None:
     move = DesiredMove(identifier(origin), ("else",), at(7), is_table=is_table)
     mirror = DesiredMirror("source", at(), into=identifier(into) if into else ())
-    remains = Remains({identifier(path): Remaining(identifier(path), "/data/t.lance")})
+    remains = TablesAfterPlan({identifier(path): PlannedTable(identifier(path), "/data/t.lance")})
     found = mirrored(replace(desired(), moves=(move,)), mirror, Capabilities(), remains)
     [block] = found.desired.tables.values()
     assert block.refused is not None
