@@ -100,7 +100,7 @@ class SimulatedLake:
         return f"version {self._version(location)}"
 
     def _examine(self, location: str, _options: object, _read: Callable[[Any], Any]) -> Any:
-        from reconciler.auditor.records import Stored
+        from reconciler.auditor.records import LocationContent
         from reconciler.model.columns import Column
         from reconciler.model.live import StorageKind
         from reconciler.storage import Files
@@ -109,7 +109,9 @@ class SimulatedLake:
         columns = (Column("id", "int64"), Column("embedding", "fixed_size_list<float32>[768]"))
         files = Files(bytes=2**20, reclaimable=0, versions=1)
         version = self._version(location)
-        return Stored(StorageKind.DATASET, version=version, rows=9, schema=columns, committed=_BEGAN, files=files)
+        return LocationContent(
+            StorageKind.DATASET, version=version, rows=9, schema=columns, committed=_BEGAN, files=files
+        )
 
 
 def audits(tables: int, runs: int, share: int = 100) -> Iterator[tuple[int, int, set[int]]]:

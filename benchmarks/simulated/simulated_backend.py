@@ -82,7 +82,7 @@ def simulate(tables: int) -> None:
     """Let this process find the storage of a catalog of so many tables."""
     from reconciler import storage
     from reconciler.auditor import storage_probe
-    from reconciler.auditor.records import Stored
+    from reconciler.auditor.records import LocationContent
     from reconciler.storage import DirectoryContent
 
     spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // A_NAMESPACE)))
@@ -97,6 +97,8 @@ def simulate(tables: int) -> None:
             is_dataset=False, below=tuple(f"{directory}/{name}" for name in (*_names(names[0], tables), "lost"))
         )
 
-    sound = Stored(StorageKind.DATASET, version=7, rows=1_000_000, bytes=2**30, fragments=8, committed=_COMMITTED)
+    sound = LocationContent(
+        StorageKind.DATASET, version=7, rows=1_000_000, bytes=2**30, fragments=8, committed=_COMMITTED
+    )
     setattr(storage, "look_into", look_into)  # noqa: B010 - not the signature that mypy knows
     setattr(storage_probe, "probe", lambda *_: sound)  # noqa: B010

@@ -120,7 +120,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
 
 
 class RootIndex:
-    """Finds the root of a location in as many steps as the location has directories."""
+    """Finds the root around a location by walking up its directories."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._by_place = {locations.objects_of(locations.normalise(root)): root for root in reversed(tuple(roots))}
@@ -175,7 +175,7 @@ def searchable_roots(
     searched: list[SearchedRoot] = []
     shut: list[str] = []
     around: str | None = None
-    # A directory sorts right before those below it, and a closed one before the same one that is open.
+    # Sorting puts a directory right before those below it, and its closed entry before its open one.
     for directory, is_open, searched_root in sorted(roots, key=lambda item: item[:2]):
         if around is None or not directory.startswith(around):
             around = directory
@@ -193,7 +193,7 @@ def searchable_roots(
 def _closed(
     catalog: CatalogInfo, unread: Collection[Identifier], directories: Mapping[Identifier, str], reasons: list[str]
 ) -> frozenset[str]:
-    """Return the roots of a catalog not to be searched, and add the ``reasons``."""
+    """Return the roots of a catalog to leave out of the search, and add the ``reasons``."""
     everything = frozenset((*catalog.roots, *directories.values()))
     if not catalog.spec.scope.is_everything:
         if everything:

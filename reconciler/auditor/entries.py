@@ -66,7 +66,7 @@ table with a location.
 _ROWS_AT_ONCE = 4_096
 
 MOST_NAMED = 5
-"""How many tables are named around a table, and of each catalog at its place."""
+"""The most tables to name: those around a table, and those of each catalog at its place."""
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
 """An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
 from reconciler.auditor.probe_cache import ProbeCache
-from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
+from reconciler.auditor.records import Depth, LocationContent, Severity, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.drift import property_drift, tags_in_question
 from reconciler.auditor.rules.entries import stale_columns
@@ -154,7 +154,7 @@ class Evaluator:
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 
     def _record(
-        self, row: Row, stored: Stored, columns: ColumnMismatch, roots: RootIndex, mirrors: frozenset[str]
+        self, row: Row, stored: LocationContent, columns: ColumnMismatch, roots: RootIndex, mirrors: frozenset[str]
     ) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")

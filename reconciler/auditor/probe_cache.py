@@ -23,7 +23,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from reconciler import storage
-from reconciler.auditor.records import Stored
+from reconciler.auditor.records import LocationContent
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, InvalidTableStateError, LancensError
 from reconciler.pipeline.frames import frame_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FOLDER = "_looks"
 
 LOOK = pa.field("look", pa.struct([("location", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]))
-"""The look of the audit number ``run`` at a dataset; ``stored`` is null for one that is not whole."""
+"""The probe result of audit number ``run``; ``stored`` is null for a dataset with lost files."""
 
 # Another version of lancens may probe more, so its looks are not used.
 _FILE_SCHEMA = pa.schema(
@@ -50,7 +50,7 @@ _FILE = re.compile(r"([0-9a-f]{32})/(\d+)-[0-9a-f]{32}\.parquet")
 _LONGEST_BREAK = timedelta(days=1)
 _LONGEST_UNUSED = timedelta(days=90)
 """Looks are removed when no audit has had their settings for this long."""
-_STORED = TypeAdapter(Stored)
+_STORED = TypeAdapter(LocationContent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ProbeCache:
         folder: the folder of all looks.
         series: the name of the folder of these, inside it.
         run: how many audits with these settings are in the history.
-        rounds: in how many audits every dataset is looked at; 1 for this one alone.
+        rounds: how many audits it takes to probe every dataset; 1 if this one probes all.
         now: the start of the audit.
         unused: the names of the folders that no audit uses any more.
     """
@@ -85,12 +85,12 @@ class ProbeCache:
         name = _name_of(series)
         return cls(folder, name, names.count(name), rounds, now, unused - {name})
 
-    def carried(self, row: Row) -> Stored | None:
+    def carried(self, row: Row) -> LocationContent | None:
         """Return the cached result for the dataset of ``row``; None if it must be probed again."""
         look: Row | None = row["look"]
         if look is None or look["stored"] is None or look["location"] != locations.redact(row["location"]):
             return None
-        # Audits that run at once skip numbers, a history that is cut back repeats them, and clocks go wrong.
+        # Concurrent audits skip numbers, truncated histories repeat them, and clocks go wrong.
         runs, age = self.run - look["run"], self.now - look["at"]
         if runs not in range(self.rounds) or age < timedelta():
             return None
@@ -134,7 +134,7 @@ class ProbeCache:
             if table.schema.equals(_FILE_SCHEMA, check_metadata=True):
                 yield record_batch(table.to_pylist(), schema)
 
-    def write(self, rows: Iterable[Row], results: Iterable[Stored]) -> None:
+    def write(self, rows: Iterable[Row], results: Iterable[LocationContent]) -> None:
         """Write the ``results`` of this audit for ``rows`` to a new file, atomically."""
         import pyarrow.parquet as pq
 
@@ -150,7 +150,7 @@ class ProbeCache:
                 name = f"{self.series}/{self.run}-{uuid.uuid4().hex}.parquet"
                 session.upload_file(Path(scratch, "looks"), name)
 
-    def _look(self, row: Row, stored: Stored) -> Row:
+    def _look(self, row: Row, stored: LocationContent) -> Row:
         is_whole = stored.state is not None and stored.is_whole
         text = _STORED.dump_json(stored, exclude_defaults=True).decode() if is_whole else None
         return {"location": locations.redact(row["location"]), "run": self.run, "at": self.now, "stored": text}

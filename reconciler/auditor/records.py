@@ -22,7 +22,7 @@ OWNER = "owner"
 """The property with the owner of a table, or of the tables in a namespace."""
 
 ROUNDS = 30
-"""In so many audits with ``--since-last`` every dataset is looked at, changed or not."""
+"""How many audits with ``--since-last`` it takes to probe every dataset, changed or not."""
 
 
 class Severity(Enum):
@@ -45,7 +45,7 @@ class Depth(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class LocationContent:
     """The content of a location in storage.
 
     The figures are of the latest version, and None if no dataset could be opened.
@@ -96,8 +96,8 @@ class Stored:
         return self.kind is StorageKind.DATASET and (self.files is None or self.files.is_whole)
 
 
-NOT_PROBED = Stored(StorageKind.UNKNOWN)
-"""The content of no location: the table has none yet."""
+NOT_PROBED = LocationContent(StorageKind.UNKNOWN)
+"""The content where the table has no location yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class TableRecord:
     desired: DesiredTable | None = None
     live: LiveTable | None = None
     foreign: ForeignTable | None = None
-    stored: Stored = NOT_PROBED
+    stored: LocationContent = NOT_PROBED
     sharing: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.probe_cache import ProbeCache
-from reconciler.auditor.records import NOT_PROBED, Depth, Stored
+from reconciler.auditor.records import NOT_PROBED, Depth, LocationContent
 from reconciler.backends.base import Backend
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import in_parallel
@@ -55,9 +55,9 @@ class TableProber:
     cache: ProbeCache | None = None
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
-    def probe(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
+    def probe(self, rows: Sequence[Row], depth: Depth) -> list[LocationContent]:
         """Return the content of the location of each row."""
-        results: list[Stored] = []
+        results: list[LocationContent] = []
         for chunk in chunks(rows, _TOGETHER):
             locations = [row["location"] for row in chunk]
             is_remote = any(location is not None and storage.local_path(location) is None for location in locations)
@@ -69,11 +69,11 @@ class TableProber:
             self.cache.write(rows, results)
         return results
 
-    def _probe_row(self, row: Row, options: Mapping[str, str] | CatalogError, depth: Depth) -> Stored:
+    def _probe_row(self, row: Row, options: Mapping[str, str] | CatalogError, depth: Depth) -> LocationContent:
         """Return the content of a row's location, from the cache if nothing was committed since."""
         location: str | None = row["location"]
         if isinstance(options, CatalogError):
-            return Stored(StorageKind.UNKNOWN, str(options))
+            return LocationContent(StorageKind.UNKNOWN, str(options))
         if location is None:
             return NOT_PROBED
         if self.cache is None or not location or "look" not in row:  # as an unregistered dataset
@@ -85,7 +85,7 @@ class TableProber:
             return carried
         return replace(probe(location, options, depth), state=state)
 
-    def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
+    def column_mismatches(self, rows: Sequence[Row], stored: Sequence[LocationContent]) -> list[ColumnMismatch]:
         """Return the columns of each row's entry that differ from its data's."""
         schemas: defaultdict[str, dict[Identifier, Schema]] = defaultdict(dict)
         for row, content in zip(rows, stored, strict=True):
@@ -161,23 +161,23 @@ def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) ->
 # ---- one location ----------------------------------------------------------------------------------------------------
 
 
-def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Stored:
+def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> LocationContent:
     """Return the content of ``location``; errors of storage are in the result.
 
     It reads the latest manifest of a dataset, which has rows, bytes and fragments, and lists its files once if
     ``depth`` asks for that.
     """
     if not location:
-        return Stored(StorageKind.UNKNOWN, "the entry names no location")
+        return LocationContent(StorageKind.UNKNOWN, "the entry names no location")
     content = storage.examine(
         location, options, partial(_dataset_content, location=location, options=options, depth=depth)
     )
-    if isinstance(content, Stored):
+    if isinstance(content, LocationContent):
         return content
     if content.kind is StorageKind.NOTHING:
         return _empty_location(location, options)
     seeks_recovery = content.kind is StorageKind.UNKNOWN and depth is Depth.FILES
-    return Stored(
+    return LocationContent(
         content.kind,
         content.detail,
         unversioned=_is_unversioned(content.kind, location, options),
@@ -193,11 +193,11 @@ def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]
         return False
 
 
-def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> Stored:
+def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> LocationContent:
     from reconciler.arrow_types import from_arrow_schema
 
     latest = dataset.get_version()
-    return Stored(
+    return LocationContent(
         StorageKind.DATASET,
         version=latest["version"],
         rows=storage.rows_of(dataset),
@@ -213,14 +213,14 @@ def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], de
     )
 
 
-def _empty_location(location: str, options: Mapping[str, str]) -> Stored:
+def _empty_location(location: str, options: Mapping[str, str]) -> LocationContent:
     """Classify an empty location: object, directory, or reserved directory."""
     try:
         with storage.translated(location, options):
             reserved = storage.RESERVED_MARKER in storage.list_directory(location, options)
             is_object = storage.is_object(location, options)
     except BackendError as error:
-        return Stored(StorageKind.UNKNOWN, str(error))
+        return LocationContent(StorageKind.UNKNOWN, str(error))
     if is_object:
-        return Stored(StorageKind.NOT_LANCE, "it is an object, not a directory")
-    return Stored(StorageKind.NOTHING, reserved=reserved)
+        return LocationContent(StorageKind.NOT_LANCE, "it is an object, not a directory")
+    return LocationContent(StorageKind.NOTHING, reserved=reserved)

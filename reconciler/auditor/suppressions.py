@@ -1,4 +1,4 @@
-"""Leave out the findings that a manifest suppresses, and report the suppressions that expired or have no use."""
+"""Leave out suppressed findings, and report suppressions that expired."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Suppressions:
 
     @classmethod
     def of(cls, manifest: Manifest, today: date) -> Suppressions:
-        """Return those of ``manifest``.
+        """Return the suppressions of ``manifest``.
 
         Raises:
             ManifestError: one names an unknown rule.
@@ -52,7 +52,7 @@ class Suppressions:
         )
 
     def findings(self) -> Iterator[Finding]:
-        """Yield a finding for each that expired."""
+        """Yield a finding for each expired suppression."""
         for suppression in self.expired:
             yield Finding(
                 rule=expired_suppression.name,
@@ -69,7 +69,7 @@ class Suppressions:
             )
 
     def counted(self, numbers: Mapping[int, int]) -> tuple[Suppressed, ...]:
-        """Return those in force with their ``numbers`` of findings, by position."""
+        """Return the suppressions in force with their ``numbers`` of findings, by position."""
         return tuple(
             suppression.model_copy(update={"findings": numbers.get(position, 0)})
             for position, suppression in enumerate(self.in_force)

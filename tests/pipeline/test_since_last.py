@@ -21,7 +21,7 @@ from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import probe_cache
-from reconciler.auditor.records import ROUNDS, Stored
+from reconciler.auditor.records import ROUNDS, LocationContent
 from reconciler.backends.dir import DirBackend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import StorageKind
@@ -386,7 +386,7 @@ def test_looks_hold_no_secret_of_a_location(tmp_path: Path) -> None:
     secret = "s3://user:hunter2@bucket/t.lance?sig=hunter2"
     row = {"catalog": "glue", "key": "db$t", "location": secret, "claimed": secret}
     kept = probe_cache.ProbeCache(str(tmp_path), "a" * 32, 0, 1, datetime.now(UTC))
-    kept.write([row], [Stored(StorageKind.DATASET, state="1.manifest 0-a.txn")])
+    kept.write([row], [LocationContent(StorageKind.DATASET, state="1.manifest 0-a.txn")])
     (found,) = pq.read_table(next(tmp_path.rglob("*.parquet"))).to_pylist()
     assert "hunter2" not in str(found)
     assert kept.carried({**row, "look": found["look"]}) is not None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 
-from reconciler.auditor.records import Severity, Stored, TableRecord
+from reconciler.auditor.records import LocationContent, Severity, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.display import count
@@ -92,7 +92,7 @@ def orphan(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     )
 
 
-def _measures(stored: Stored) -> Iterator[tuple[str, str]]:
+def _measures(stored: LocationContent) -> Iterator[tuple[str, str]]:
     """Yield the figures that help to decide whether to keep a dataset."""
     if stored.rows is not None:
         yield "rows", f"{stored.rows:,}"

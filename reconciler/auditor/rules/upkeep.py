@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from shlex import quote
 
-from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_PROBED, LocationContent, Severity, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
 from reconciler.model import figures
 from reconciler.model.auto_cleanup import INTERVAL
@@ -30,7 +30,7 @@ def _maintain(record: TableRecord, key: str) -> str:
     return f"`lancens maintain --select {quote(record.address)}` does it where its block has `maintain.{key}`."
 
 
-def _kept(record: TableRecord) -> Stored:
+def _kept(record: TableRecord) -> LocationContent:
     """Return the dataset of a live table, if it could be opened."""
     return record.stored if record.live is not None and record.stored.version is not None else NOT_PROBED
 

@@ -13,7 +13,7 @@ import lance
 import pyarrow as pa
 
 from reconciler.auditor.document import Finding
-from reconciler.auditor.records import Stored, TableRecord
+from reconciler.auditor.records import LocationContent, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.storage_probe import probe
 from reconciler.model.admission import Admission, StorageOptions
@@ -40,7 +40,7 @@ def write(place: Path, *commits: int) -> Any:
     return lance.dataset(str(place))
 
 
-def record(place: Path | str, stored: Stored | None = None) -> TableRecord:
+def record(place: Path | str, stored: LocationContent | None = None) -> TableRecord:
     table = LiveTable(("a", "t"), str(place))
     return TableRecord(
         "lake", table.id, "o/lake", table.location, live=table, stored=stored or probe(str(place), ANYWHERE)

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.auditor.catalog_info import RootIndex
 from reconciler.auditor.document import Finding
-from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_PROBED, LocationContent, Severity, TableRecord
 from reconciler.auditor.rules import RULES, RuleLimits, check, rules_to_apply, unread_namespace
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
@@ -34,7 +34,7 @@ OWNED = {MANAGED_BY: OWNER, KEYS: '["tier"]', "tier": "gold"}
 LIVE = LiveTable(ID, PLACE, OWNED)
 DESIRED = DesiredTable(ID, SOURCE, {"tier": "gold"})
 SCHEMA = (Column("id", "int64"),)
-FULL = Stored(StorageKind.DATASET, version=3, rows=1, bytes=9, fragments=1, schema=SCHEMA, committed=NOW)
+FULL = LocationContent(StorageKind.DATASET, version=3, rows=1, bytes=9, fragments=1, schema=SCHEMA, committed=NOW)
 SOUND = TableRecord("lake", ID, OWNER, PLACE, "s3://lake", DESIRED, LIVE, None, FULL)
 DETAIL = "it holds 1.csv and no version of a dataset"
 # What has one cause is one finding, so the tests run these together.
@@ -65,7 +65,9 @@ def test_a_sound_table_has_no_findings() -> None:
 def test_a_finding_says_where_and_whose_it_is() -> None:
     location = "s3://key:hunter2@lake/users.lance"
     finding = only(
-        replace(SOUND, location=location, live=replace(LIVE, location=location), stored=Stored(StorageKind.DENIED)),
+        replace(
+            SOUND, location=location, live=replace(LIVE, location=location), stored=LocationContent(StorageKind.DENIED)
+        ),
         "unreadable",
     )
     assert (finding.address, finding.manager, finding.source) == ("lake/sales/users", OWNER, SOURCE_REF)
@@ -76,7 +78,7 @@ def test_a_finding_says_where_and_whose_it_is() -> None:
 
 def test_a_finding_says_who_answers_for_the_table() -> None:
     """The property of the entry comes first, then that of the block, and then what the namespace says."""
-    record = replace(SOUND, stored=Stored(StorageKind.NOTHING), team="platform")
+    record = replace(SOUND, stored=LocationContent(StorageKind.NOTHING), team="platform")
     assert only(record, "dangling").owner == "platform"
     record = replace(record, desired=replace(DESIRED, properties={"tier": "gold", "owner": "ads"}))
     assert only(record, "dangling").owner == "ads"
@@ -85,7 +87,7 @@ def test_a_finding_says_who_answers_for_the_table() -> None:
 
 
 def test_only_the_rules_asked_for_are_run() -> None:
-    record = replace(SOUND, desired=None, live=unmarked(), stored=Stored(StorageKind.NOTHING))
+    record = replace(SOUND, desired=None, live=unmarked(), stored=LocationContent(StorageKind.NOTHING))
     assert {finding.rule for finding in found_in(record, *RULES)} >= {"dangling", "unmanaged"}
     assert [finding.rule for finding in found_in(record, "unmanaged", "stale")] == ["unmanaged"]
 
@@ -94,7 +96,7 @@ def test_only_the_rules_asked_for_are_run() -> None:
 
 
 def test_an_entry_that_points_nowhere_dangles() -> None:
-    record = replace(SOUND, desired=None, stored=Stored(StorageKind.NOTHING))
+    record = replace(SOUND, desired=None, stored=LocationContent(StorageKind.NOTHING))
     finding = only(record, "dangling", *OF_STORAGE)
     assert finding.severity is Severity.ERROR
     assert finding.reason.endswith("nothing is at s3://lake/users.lance")
@@ -102,11 +104,11 @@ def test_an_entry_that_points_nowhere_dangles() -> None:
 
 
 def test_a_place_that_is_reserved_for_a_declared_table_does_not_dangle() -> None:
-    assert found_in(replace(SOUND, stored=Stored(StorageKind.NOTHING, reserved=True)), "dangling") == []
+    assert found_in(replace(SOUND, stored=LocationContent(StorageKind.NOTHING, reserved=True)), "dangling") == []
 
 
 def test_a_table_that_the_manifest_declares_is_a_warning_until_it_is_written() -> None:
-    assert only(replace(SOUND, stored=Stored(StorageKind.NOTHING)), "dangling").severity is Severity.WARNING
+    assert only(replace(SOUND, stored=LocationContent(StorageKind.NOTHING)), "dangling").severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(
@@ -117,11 +119,11 @@ def test_a_table_that_the_manifest_declares_is_a_warning_until_it_is_written() -
     ],
 )
 def test_a_table_that_apply_did_not_just_declare_had_data(record: TableRecord) -> None:
-    assert only(replace(record, stored=Stored(StorageKind.NOTHING)), "dangling").severity is Severity.ERROR
+    assert only(replace(record, stored=LocationContent(StorageKind.NOTHING)), "dangling").severity is Severity.ERROR
 
 
 def test_files_that_are_no_dataset() -> None:
-    finding = only(replace(SOUND, stored=Stored(StorageKind.NOT_LANCE, DETAIL)), "not-lance", *OF_STORAGE)
+    finding = only(replace(SOUND, stored=LocationContent(StorageKind.NOT_LANCE, DETAIL)), "not-lance", *OF_STORAGE)
     assert finding.reason.endswith(f"is not a Lance dataset: {DETAIL}")
 
 
@@ -133,14 +135,17 @@ def test_files_that_are_no_dataset() -> None:
     ],
 )
 def test_a_dataset_that_cannot_be_read(kind: StorageKind, reason: str, remedy: str) -> None:
-    finding = only(replace(SOUND, stored=Stored(kind, "403")), "unreadable", *OF_STORAGE)
+    finding = only(replace(SOUND, stored=LocationContent(kind, "403")), "unreadable", *OF_STORAGE)
     assert finding.reason.endswith(reason)
     assert remedy in finding.remedy
 
 
 def test_a_dataset_that_the_manifest_says_not_to_open_may_stay_shut() -> None:
     for kind in (StorageKind.DENIED, StorageKind.UNKNOWN):
-        assert found_in(replace(SOUND, desired=replace(DESIRED, probe=False), stored=Stored(kind)), "unreadable") == []
+        assert (
+            found_in(replace(SOUND, desired=replace(DESIRED, probe=False), stored=LocationContent(kind)), "unreadable")
+            == []
+        )
 
 
 def test_a_namespace_that_cannot_be_read() -> None:
@@ -168,7 +173,9 @@ def test_a_stale_table_says_since_when() -> None:
 
 
 def orphan(kind: StorageKind) -> TableRecord:
-    return TableRecord("lake", ("old", "x.lance"), OWNER, "s3://lake/old/x.lance", "s3://lake", stored=Stored(kind))
+    return TableRecord(
+        "lake", ("old", "x.lance"), OWNER, "s3://lake/old/x.lance", "s3://lake", stored=LocationContent(kind)
+    )
 
 
 def test_a_dataset_without_an_entry_is_an_orphan() -> None:
@@ -179,7 +186,7 @@ def test_a_dataset_without_an_entry_is_an_orphan() -> None:
 
 
 def test_an_orphan_comes_with_what_tells_whether_it_is_worth_keeping() -> None:
-    stored = Stored(StorageKind.DATASET, rows=1200, bytes=34000, committed=NOW)
+    stored = LocationContent(StorageKind.DATASET, rows=1200, bytes=34000, committed=NOW)
     finding = only(replace(orphan(StorageKind.DATASET), stored=stored), "orphan")
     assert finding.details == {"rows": "1,200", "bytes": "34,000", "last commit": "2026-06-01"}
 
@@ -194,7 +201,7 @@ def test_what_is_no_dataset_is_no_orphan(kind: StorageKind) -> None:
 
 
 def test_data_without_a_version() -> None:
-    lost = Stored(StorageKind.NOT_LANCE, DETAIL, unversioned=True)
+    lost = LocationContent(StorageKind.NOT_LANCE, DETAIL, unversioned=True)
     assert only(replace(SOUND, stored=lost), "unversioned-data", *OF_STORAGE).severity is Severity.ERROR
     finding = only(replace(orphan(StorageKind.NOT_LANCE), stored=lost), "unversioned-data", "orphan", *OF_STORAGE)
     assert finding.severity is Severity.NOTE
@@ -306,7 +313,7 @@ def test_what_is_not_as_its_block_expects_is_a_warning(
 
 def test_nothing_is_expected_of_data_that_is_not_there() -> None:
     everything = Expectations(("embedding",), 0, 0, 1)
-    record = replace(SOUND, stored=Stored(StorageKind.DENIED), expect=everything)
+    record = replace(SOUND, stored=LocationContent(StorageKind.DENIED), expect=everything)
     only(record, "unreadable", "missing-index", "many-fragments", "many-versions", "stale")
 
 
@@ -401,7 +408,7 @@ def test_a_scheme_that_no_lance_client_knows(location: str, severity: Severity) 
         if severity is Severity.NOTE:
             only(record, "scheme-mismatch" if root == "s3://lake" else "unknown-scheme", *OF_SCHEMES)
         else:  # the cause is told once, and not what follows from it
-            unopened = replace(record, stored=Stored(StorageKind.UNKNOWN, "no provider"))
+            unopened = replace(record, stored=LocationContent(StorageKind.UNKNOWN, "no provider"))
             finding = only(unopened, "unknown-scheme", *OF_SCHEMES, *OF_STORAGE)
             assert finding.severity is severity
             assert "again" not in finding.remedy
@@ -413,7 +420,7 @@ def test_a_scheme_that_no_lance_client_knows(location: str, severity: Severity) 
 )
 def test_a_location_of_which_lance_opens_a_part_says_so(location: str, is_cut: bool) -> None:
     record = replace(SOUND, location=location, root=None, live=replace(LIVE, location=location))
-    finding = only(replace(record, stored=Stored(StorageKind.NOTHING)), "dangling")
+    finding = only(replace(record, stored=LocationContent(StorageKind.NOTHING)), "dangling")
     assert ("`%23`" in finding.reason) is is_cut
 
 
@@ -446,7 +453,7 @@ def test_a_managed_table_is_of_the_wrong_type() -> None:
 def test_a_managed_table_that_the_catalog_does_not_show_as_a_lance_table_is_an_error_too() -> None:
     """In Glue and Unity a scan has no such table, which is no less at risk."""
     foreign = ForeignTable(ID, PLACE, "lance, MANAGED_TABLE")
-    for stored in (FULL, Stored(StorageKind.DENIED)):
+    for stored in (FULL, LocationContent(StorageKind.DENIED)):
         finding = only(
             replace(SOUND, desired=None, live=None, foreign=foreign, stored=stored), "wrong-table-type", *OF_ENTRIES
         )
@@ -498,7 +505,7 @@ def test_a_dataset_that_the_catalog_has_as_something_else() -> None:
 
 def test_a_table_of_another_format_is_left_alone() -> None:
     for kind in (StorageKind.NOT_LANCE, StorageKind.NOTHING, StorageKind.DENIED, StorageKind.UNKNOWN):
-        assert found_in(replace(FOREIGN, stored=Stored(kind)), *OF_ENTRIES, *OF_STORAGE) == []
+        assert found_in(replace(FOREIGN, stored=LocationContent(kind)), *OF_ENTRIES, *OF_STORAGE) == []
     assert found_in(replace(FOREIGN, stored=NOT_PROBED), *OF_ENTRIES, *OF_STORAGE) == []
 
 
@@ -510,7 +517,7 @@ def test_a_block_without_an_entry_is_missing() -> None:
 
 
 def test_a_missing_table_whose_name_is_taken_says_by_what() -> None:
-    record = replace(FOREIGN, desired=DESIRED, stored=Stored(StorageKind.NOT_LANCE))
+    record = replace(FOREIGN, desired=DESIRED, stored=LocationContent(StorageKind.NOT_LANCE))
     assert only(record, "missing", *OF_ENTRIES).reason.endswith("of another format: parquet")
     assert only(replace(record, stored=FULL), "wrong-table-type", *OF_ENTRIES).severity is Severity.WARNING
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_PROBED, LocationContent, Severity, TableRecord
 from reconciler.auditor.rules import RULES, RuleLimits, check
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Capabilities
@@ -48,7 +48,7 @@ _expectations = st.builds(
 )
 _references = st.lists(st.builds(BrokenReference, hostile_text, _numbers, _numbers), max_size=5).map(tuple)
 _stored = st.builds(
-    Stored,
+    LocationContent,
     kind=st.sampled_from(StorageKind),
     detail=hostile_text,
     reserved=st.booleans(),

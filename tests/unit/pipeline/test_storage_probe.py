@@ -11,7 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler.auditor.records import Stored
+from reconciler.auditor.records import LocationContent
 from reconciler.auditor.storage_probe import probe
 from reconciler.model.columns import Column
 from reconciler.model.live import StorageKind
@@ -73,15 +73,15 @@ def test_a_reserved_place_differs_from_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "declared").mkdir()
     (tmp_path / "declared/.lance-reserved").touch()
-    assert probe(str(tmp_path / "empty"), {}) == Stored(StorageKind.NOTHING)
-    assert probe(str(tmp_path / "nowhere"), {}) == Stored(StorageKind.NOTHING)
-    assert probe(str(tmp_path / "declared"), {}) == Stored(StorageKind.NOTHING, reserved=True)
+    assert probe(str(tmp_path / "empty"), {}) == LocationContent(StorageKind.NOTHING)
+    assert probe(str(tmp_path / "nowhere"), {}) == LocationContent(StorageKind.NOTHING)
+    assert probe(str(tmp_path / "declared"), {}) == LocationContent(StorageKind.NOTHING, reserved=True)
 
 
 def test_other_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "part-0.parquet").touch()
     found = probe(str(tmp_path), {})
-    assert found == Stored(StorageKind.NOT_LANCE, found.detail)
+    assert found == LocationContent(StorageKind.NOT_LANCE, found.detail)
     assert found.detail.startswith("it holds 1 file or directory")
 
 
@@ -121,4 +121,4 @@ def test_an_entry_without_a_location_is_not_looked_for_in_the_working_directory(
 ) -> None:
     lance.write_dataset(_rows(1), str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert probe("", {}) == Stored(StorageKind.UNKNOWN, "the entry names no location")
+    assert probe("", {}) == LocationContent(StorageKind.UNKNOWN, "the entry names no location")
