@@ -62,16 +62,16 @@ class _Retries(Retry):
         limited = status_code == 429 or (status_code == 403 and has_retry_after)
         return limited or super().is_retry(method, status_code)
 
-    def increment(self, *args: Any, **given: Any) -> Self:
+    def increment(self, *args: Any, **details: Any) -> Self:
         """Return the policy after one more failure.
 
         Raises:
             MaxRetryError: the retries are used up, or GitHub asks for a longer pause than a step can wait.
         """
-        answer = given.get("response")
+        answer = details.get("response")
         if answer is not None and (self.get_retry_after(answer) or 0) > _LONGEST_PAUSE:
-            raise MaxRetryError(given["_pool"], args[1])
-        return super().increment(*args, **given)
+            raise MaxRetryError(details["_pool"], args[1])
+        return super().increment(*args, **details)
 
 
 class GitHub:
@@ -144,11 +144,11 @@ class GitHub:
         except RequestException as error:
             problem = f"no answer from {url}: {error}; check GITHUB_API_URL and the proxy settings"
         else:
-            found = _decoded(answer)
+            document = _decoded(answer)
             if not 200 <= answer.status_code < 300:
-                problem = _refusal(answer, found)
-            elif isinstance(found, kind):
-                return found, "next" in answer.links
+                problem = _refusal(answer, document)
+            elif isinstance(document, kind):
+                return document, "next" in answer.links
             else:
                 problem = f"{answer.status_code} with no JSON {kind.__name__}; check GITHUB_API_URL"
         raise GitHubError(display.printable(scrub(f"GitHub: {doing}: {problem}", (self._token,))))

@@ -79,9 +79,9 @@ def _descends(job: Job, newer: str) -> bool:
 def _applied(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the commits since that of this run on which apply has begun, newest first, with their status."""
     owner, _, name = job.context.repository.partition("/")
-    given, more = {"owner": owner, "name": name, "branch": branch, "context": _context(job)}, True
+    variables, more = {"owner": owner, "name": name, "branch": branch, "context": _context(job)}, True
     while more:
-        history = (job.github.graphql(_HISTORY, **given)["repository"]["object"] or {}).get("history")
+        history = (job.github.graphql(_HISTORY, **variables)["repository"]["object"] or {}).get("history")
         if history is None:  # an annotated tag, which is not a branch that moves on
             return
         for commit in history["nodes"]:
@@ -90,4 +90,4 @@ def _applied(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
             status = (commit["status"] or {}).get("context")
             if status:
                 yield commit["oid"], status
-        more, given["after"] = history["pageInfo"]["hasNextPage"], history["pageInfo"]["endCursor"]
+        more, variables["after"] = history["pageInfo"]["hasNextPage"], history["pageInfo"]["endCursor"]

@@ -70,7 +70,7 @@ def _approved(job: Job) -> tuple[PullRequest, Approval]:
             f"approved. {_HOW_ELSE}",
         )
     if len(job.merged_pull_requests) > 1:
-        numbers = " and ".join(str(one.number) for one in job.merged_pull_requests)
+        numbers = " and ".join(str(merged.number) for merged in job.merged_pull_requests)
         raise RefusedError(
             FailureReason.NOT_APPROVED,
             f"commit {job.context.sha[:12]} merged pull requests {numbers}, so the approved plan is unknown. Nothing "
@@ -148,8 +148,8 @@ def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
     Raises:
         RefusedError: several comments show a plan of that commit.
     """
-    found = [*find_comments(job.github, pull_request.number, marked("plan", job.key.digest))]
-    plans = [(comment, shown_in(comment.body)) for comment in found]
+    comments = [*find_comments(job.github, pull_request.number, marked("plan", job.key.digest))]
+    plans = [(comment, shown_in(comment.body)) for comment in comments]
     current = [comment for comment, shown in plans if shown is not None and shown.commit == pull_request.head]
     if len(current) > 1:
         raise RefusedError(
@@ -157,7 +157,7 @@ def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
             f"no approved plan: {', '.join(comment.url for comment in current)} each show a plan of {job.key} so the "
             f"approved one is unknown. Nothing was changed. Give each its own input `label`. {_HOW_ELSE}",
         )
-    return next(iter(current or found[-1:]), None)
+    return next(iter(current or comments[-1:]), None)
 
 
 def _approval(job: Job, pull_request: PullRequest) -> Approval:

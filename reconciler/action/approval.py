@@ -32,7 +32,7 @@ _PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PlanOrigin:
     """The commit whose plan a comment shows, and the ``run`` and attempt of it."""
 
     commit: str
@@ -89,8 +89,8 @@ def services_of(plan: Plan) -> str:
 
 def options_of(plan: Plan) -> str:
     """Return a digest of the options of ``plan``, other than of mass removal."""
-    asked = plan.options.model_dump(mode="json", exclude={"mass_removal"})
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    options = plan.options.model_dump(mode="json", exclude={"mass_removal"})
+    return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
 
 
 def marked(kind: str, key: str) -> str:
@@ -103,16 +103,16 @@ def marker(kind: str, key: str, by: str) -> str:
     return f"{marked(kind, key)} by={by} -->"
 
 
-def shown_line(shown: Shown) -> str:
+def shown_line(shown: PlanOrigin) -> str:
     """Return the second line of a comment that shows a plan."""
     return f"<!-- lancens shows commit={shown.commit} run={shown.run} -->"
 
 
-def shown_in(body: str) -> Shown | None:
+def shown_in(body: str) -> PlanOrigin | None:
     """Return the plan that the comment ``body`` shows, or None."""
     lines = body.splitlines()
-    found = _SHOWS.fullmatch(lines[1]) if len(lines) > 1 else None
-    return Shown(*found.groups()) if found else None
+    match = _SHOWS.fullmatch(lines[1]) if len(lines) > 1 else None
+    return PlanOrigin(*match.groups()) if match else None
 
 
 def essence(entry: Entry) -> str:
@@ -143,21 +143,21 @@ def packed(plan: Plan) -> str:
 def approval_in(body: str) -> Approval | None:
     """Return the approval in the comment ``body``; None if it approves nothing."""
     lines, shown = body.splitlines(), shown_in(body)
-    found = _APPROVES.fullmatch(lines[2]) if len(lines) > 2 else None
-    if found is None or shown is None:
+    match = _APPROVES.fullmatch(lines[2]) if len(lines) > 2 else None
+    if match is None or shown is None:
         return None
-    plan_digest, manifest, services, options, listed = found.groups()
+    plan_digest, manifest, services, options, listed = match.groups()
     joined = base64.b64decode(listed)
     changes = frozenset(joined[at : at + _DIGEST_BYTES] for at in range(0, len(joined), _DIGEST_BYTES))
     return Approval(plan_digest, manifest, services, options, shown.commit, changes, _unpacked(lines[-1], plan_digest))
 
 
 def _unpacked(line: str, digest: str) -> Plan | None:
-    found = _PACKED.fullmatch(line)
-    if found is None:
+    match = _PACKED.fullmatch(line)
+    if match is None:
         return None
     try:
-        content = zlib.decompressobj().decompress(base64.b64decode(found[1], validate=True), _LARGEST_PLAN_BYTES)
+        content = zlib.decompressobj().decompress(base64.b64decode(match[1], validate=True), _LARGEST_PLAN_BYTES)
         plan = Plan.from_json(content)
     except (binascii.Error, zlib.error, PlanFileError):
         return None

@@ -40,8 +40,8 @@ def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) ->
 
 def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
     """Yield the own comments that begin with ``marker``, oldest first."""
-    for found in _own(github, github.pages(f"/issues/{number}/comments"), marker):
-        yield Comment(int(found["id"]), str(found["node_id"]), str(found["body"]), str(found["html_url"]))
+    for document in _own(github, github.pages(f"/issues/{number}/comments"), marker):
+        yield Comment(int(document["id"]), str(document["node_id"]), str(document["body"]), str(document["html_url"]))
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:

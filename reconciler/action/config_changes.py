@@ -77,7 +77,7 @@ def _block(lines: Iterable[str]) -> str:
 def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
     """Yield the differences of each catalog and file of variables."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
-    tree = {str(one["path"]): str(one["sha"]) for one in answer.get("tree", []) if one.get("type") == "blob"}
+    tree = {str(item["path"]): str(item["sha"]) for item in answer.get("tree", []) if item.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
         base = "it has too many files" if answer.get("truncated") else _base(job, tree, Path(folder))
         if isinstance(base, str):
@@ -91,7 +91,9 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[st
             if lines:
                 yield [f"! catalog {display.printable(name)}{'' if name in before else ', which is new'}", *lines]
         top = os.path.realpath(job.context.workspace)
-        beside = [Path(os.path.relpath(one, top), VARIABLES_FILE).as_posix() for one in folders_of(job.inputs.manifest)]
+        beside = [
+            Path(os.path.relpath(parent, top), VARIABLES_FILE).as_posix() for parent in folders_of(job.inputs.manifest)
+        ]
         for path in dict.fromkeys((*job.key.files, *beside)):
             lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
             new = "" if path in tree else ", which is new"
@@ -141,16 +143,16 @@ def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]
     """Yield the names of differing files that a ``config`` reads."""
     workspace = os.path.realpath(job.context.workspace)
     for key, path in files_read_by(catalog.config):
-        passed = [os.path.relpath(one, workspace) for one in _passed(path)]
-        inside = [Path(workspace, one) for one in passed if not one.startswith("..")]
-        if any(_blob_of(one) != tree.get(os.path.relpath(one, workspace)) for one in inside):
+        traversed = [os.path.relpath(hop, workspace) for hop in _paths_traversed(path)]
+        inside = [Path(workspace, hop) for hop in traversed if not hop.startswith("..")]
+        if any(_blob_of(hop) != tree.get(os.path.relpath(hop, workspace)) for hop in inside):
             shown = display.printable(os.path.relpath(path, workspace))
             yield f"!   {display.key(key)}: the content of the file `{shown}` changes"
 
 
-def _passed(path: str) -> Iterator[str]:
+def _paths_traversed(path: str) -> Iterator[str]:
     """Yield the symbolic links on the way to ``path``, then its real path."""
-    yield from (str(one) for one in (*reversed(Path(path).parents), Path(path)) if one.is_symlink())
+    yield from (str(step) for step in (*reversed(Path(path).parents), Path(path)) if step.is_symlink())
     yield os.path.realpath(path)
 
 
@@ -182,8 +184,8 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
     try:
         return load(*(folder / path for path in paths), policy=UNTRUSTED)
     except ManifestError as error:
-        there = all((folder / path).exists() for path in paths)
-        return f"{len(error.problems)} errors in it" if there else "it does not exist"
+        exists = all((folder / path).exists() for path in paths)
+        return f"{len(error.problems)} errors in it" if exists else "it does not exist"
 
 
 def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:

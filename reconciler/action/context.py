@@ -131,5 +131,5 @@ def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None
 def _planner(environment: Mapping[str, str]) -> str:
     """Return a digest of the workflow, the job with its matrix, and the step."""
     workflow = environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0] or environment.get("GITHUB_WORKFLOW", "")
-    rest = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
-    return digest_of([workflow, *rest])
+    step = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
+    return digest_of([workflow, *step])

@@ -61,8 +61,10 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str, branch: s
         repository: in which the workflow runs, as ``owner/name``.
         branch: the branch that the run is for, ``GITHUB_REF_NAME``.
     """
-    own, fork = EVENTS.get(event, (Trust.NONE, Trust.NONE))
-    trust = own if own is fork or _head_repository(event, document) == repository.lower() else fork
+    own_trust, fork_trust = EVENTS.get(event, (Trust.NONE, Trust.NONE))
+    trust = (
+        own_trust if own_trust is fork_trust or _head_repository(event, document) == repository.lower() else fork_trust
+    )
     return EVENTS[_QUEUE_EVENT][0] if trust is Trust.FULL and _is_queued(document, branch) else trust
 
 

@@ -63,23 +63,23 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _names(text: str) -> frozenset[str]:
-    found = frozenset(_words(text))
-    for one in sorted(found):
-        if not _VARIABLE.fullmatch(one):
+    names = frozenset(_words(text))
+    for name in sorted(names):
+        if not _VARIABLE.fullmatch(name):
             raise ValueError("expected names of environment variables, without values")
-        if _RUNNERS_OWN.match(one):
-            raise ValueError(f"{one} belongs to the runner, and a manifest cannot read it")
-    return found
+        if _RUNNERS_OWN.match(name):
+            raise ValueError(f"{name} belongs to the runner, and a manifest cannot read it")
+    return names
 
 
 def _pairs(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for number, line in enumerate(_lines(text), start=1):
         key, separator, value = line.partition("=")
         if not separator or not key:
             raise ValueError(f"expected NAME=VALUE in line {number}")
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs
 
 
 def _switch(text: str) -> bool:
@@ -200,19 +200,19 @@ def _check_together(inputs: Inputs) -> None:
     Raises:
         InputError: naming the first such input.
     """
-    given, command = inputs.model_dump(exclude_defaults=True), inputs.command
-    for name, wanted in _ONLY_WITH.items():
-        if name in given and command is not wanted:
-            raise InputError(f"input `{_shown(name)}` goes with `command: {wanted}`, not with `{command}`")
+    explicit, command = inputs.model_dump(exclude_defaults=True), inputs.command
+    for name, required in _ONLY_WITH.items():
+        if name in explicit and command is not required:
+            raise InputError(f"input `{_shown(name)}` goes with `command: {required}`, not with `{command}`")
     for name in _OF_A_PLAN:
-        if name in given and command is Command.AUDIT:
+        if name in explicit and command is Command.AUDIT:
             raise InputError(f"input `{_shown(name)}` does not go with `command: audit`, which plans nothing")
     for name in (*_OF_A_PLAN, "engine"):
-        if name in given and inputs.plan_file:
+        if name in explicit and inputs.plan_file:
             raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
     if inputs.expect_digest and not inputs.plan_file:
         raise InputError("input `expect-digest` goes with `plan-file`")
-    if inputs.engine != "spark" and {"master", "spark_conf"} & given.keys():
+    if inputs.engine != "spark" and {"master", "spark_conf"} & explicit.keys():
         raise InputError("inputs `master` and `spark-conf` go with `engine: spark`")
 
 
@@ -235,12 +235,12 @@ class PlanKey:
         """Return the key of ``inputs``, with every path in one form."""
         top = os.path.realpath(workspace)
 
-        def seen(paths: tuple[str, ...]) -> tuple[str, ...]:
+        def normalised(paths: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(sorted({Path(os.path.relpath(os.path.realpath(path), top)).as_posix() for path in paths}))
 
         # The last of two files wins, so their order is part of the key.
-        files = tuple(one for path in inputs.var_file for one in seen((path,)))
-        return cls(seen(inputs.manifest), tuple(sorted(inputs.variables)), files, inputs.label)
+        files = tuple(file for path in inputs.var_file for file in normalised((path,)))
+        return cls(normalised(inputs.manifest), tuple(sorted(inputs.variables)), files, inputs.label)
 
     def __str__(self) -> str:
         variables = f" with the variables {', '.join(self.variables)}" if self.variables else ""

@@ -47,7 +47,7 @@ def locked(action_path: str, extras: "Collection[str]") -> str:
     Raises:
         InstallError: the checkout has no such extra.
     """
-    import tomllib  # Python 3.10 has none, and place_of reports that first
+    import tomllib  # Python 3.10 has none, and installation_of reports that first
 
     project = tomllib.loads(Path(action_path, "pyproject.toml").read_text("utf-8"))
     entries: dict[str, list[str]] = {}
@@ -73,15 +73,15 @@ def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str
     unknown = sorted(set(extras) - set(optional))
     if unknown:
         raise InstallError(f"input `extras`: there is no `{unknown[0]}`; there are {', '.join(sorted(optional))}")
-    wanted = list(project["project"]["dependencies"])
+    requirements = list(project["project"]["dependencies"])
     for extra in extras:
-        for one in optional[extra]:
-            own = re.match(r"lancens\[([^]]*)\]", one)
-            if own:
-                wanted += [asked for name in own[1].split(",") for asked in optional[name.strip()]]
+        for requirement in optional[extra]:
+            reference = re.match(r"lancens\[([^]]*)\]", requirement)
+            if reference:
+                requirements += [nested for name in reference[1].split(",") for nested in optional[name.strip()]]
             else:
-                wanted.append(one)
-    return set(map(_plain, wanted))
+                requirements.append(requirement)
+    return set(map(_plain, requirements))
 
 
 def _plain(requirement: str) -> str:
@@ -90,7 +90,7 @@ def _plain(requirement: str) -> str:
 
 
 @dataclass(frozen=True)
-class InstallPlace:
+class Installation:
     """The virtual environment to install lancens into, and the folder of its wheels with their key in a cache.
 
     Without a folder, the runner's Python has lancens already. Without a key, nothing is cached.
@@ -107,22 +107,22 @@ class InstallPlace:
         return sys.executable if self.folder is None else str(self.folder / "bin" / "python")
 
     @property
-    def is_there(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the installation exists and is complete."""
         return self.folder is None or (self.folder / _COMPLETE).exists()
 
 
-def place_of(environment: "Mapping[str, str]") -> InstallPlace:
+def installation_of(environment: "Mapping[str, str]") -> Installation:
     """Return where to install lancens.
 
     Raises:
         InstallError: the runner's Python is too old, or an input cannot be used.
     """
     if sys.version_info < _OLDEST:
-        found = ".".join(map(str, sys.version_info[:2]))
-        raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: set the input `python-version`")
+        running = ".".join(map(str, sys.version_info[:2]))
+        raise InstallError(f"the runner's Python is {running}; lancens needs 3.11: set the input `python-version`")
     if _switch("preinstalled", environment, default="false"):
-        return InstallPlace()
+        return Installation()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     if environment.get("INPUT_ENGINE", "").strip() == "spark":
         extras.add(_ON_SPARK)
@@ -139,7 +139,7 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     folder = Path(_tools(environment) if cached else scratch, f"lancens-{digest.hexdigest()[:_DIGITS]}")
     fitting = (*map(str, sys.version_info[:2]), sysconfig.get_platform(), *platform.libc_ver(), lock)
     key = f"lancens-wheels-{hashlib.sha256(chr(0).join(fitting).encode()).hexdigest()[:_DIGITS]}"
-    return InstallPlace(named, folder, Path(scratch, key), key if cached else "")
+    return Installation(named, folder, Path(scratch, key), key if cached else "")
 
 
 def _switch(name: str, environment: "Mapping[str, str]", *, default: str) -> bool:
@@ -171,7 +171,7 @@ def _sources(action_path: str) -> "list[str]":
     return sorted(path.relative_to(top).as_posix() for path in (*package, *(top / name for name in _PROJECT)))
 
 
-def install(place: InstallPlace, environment: "Mapping[str, str]") -> bool:
+def install(installation: Installation, environment: "Mapping[str, str]") -> bool:
     """Install lancens and rename it into place, so that nobody sees a part of it.
 
     Returns:
@@ -180,24 +180,24 @@ def install(place: InstallPlace, environment: "Mapping[str, str]") -> bool:
     Raises:
         InstallError: pip failed.
     """
-    if place.folder is None or place.is_there:
+    if installation.folder is None or installation.is_complete:
         return False
-    place.folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{place.folder.name}-", dir=place.folder.parent) as partial:
-        made = Path(partial, "made")
-        downloaded = _make(made, place, environment)
-        (made / _COMPLETE).touch()
-        if place.folder.exists() and not place.is_there:
-            shutil.rmtree(place.folder, ignore_errors=True)
+    installation.folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{installation.folder.name}-", dir=installation.folder.parent) as partial:
+        built = Path(partial, "made")
+        downloaded = _make(built, installation, environment)
+        (built / _COMPLETE).touch()
+        if installation.folder.exists() and not installation.is_complete:
+            shutil.rmtree(installation.folder, ignore_errors=True)
         try:
-            made.rename(place.folder)
+            built.rename(installation.folder)
         except OSError as error:
-            if not place.is_there:
-                raise InstallError(f"{place.folder} cannot be created: {error.strerror}") from None
+            if not installation.is_complete:
+                raise InstallError(f"{installation.folder} cannot be created: {error.strerror}") from None
     return downloaded
 
 
-def _make(folder: Path, place: InstallPlace, environment: "Mapping[str, str]") -> bool:
+def _make(folder: Path, installation: Installation, environment: "Mapping[str, str]") -> bool:
     """Create the virtual environment ``folder`` with lancens in it; return whether wheels were downloaded."""
     action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
@@ -205,29 +205,29 @@ def _make(folder: Path, place: InstallPlace, environment: "Mapping[str, str]") -
     python = str(folder / "bin" / "python")
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]
     pip = [python, "-I", "-m", "pip", "install", *quiet]
-    offline = [*pip, "--no-index", "--find-links", str(place.wheels)]
+    offline = [*pip, "--no-index", "--find-links", str(installation.wheels)]
     with tempfile.TemporaryDirectory() as scratch:
-        lock = locked(action_path, place.extras)
+        lock = locked(action_path, installation.extras)
         # The lock has the hash of every file that may be installed, whether it was cached or not.
-        asked = Path(scratch, "locked.txt")
-        hashed = ["--require-hashes", "-r", str(asked)]
-        downloads = not _is_intact(place.wheels, lock)
+        requirements_file = Path(scratch, "locked.txt")
+        hashed = ["--require-hashes", "-r", str(requirements_file)]
+        downloads = not _is_intact(installation.wheels, lock)
         if downloads:
-            shutil.rmtree(place.wheels, ignore_errors=True)
-            asked.write_text(lock, "utf-8")
-            download = [python, "-I", "-m", "pip", "download", *quiet, "--dest", str(place.wheels)]
+            shutil.rmtree(installation.wheels, ignore_errors=True)
+            requirements_file.write_text(lock, "utf-8")
+            download = [python, "-I", "-m", "pip", "download", *quiet, "--dest", str(installation.wheels)]
             run_pip([*download, *hashed], isolated, "downloading the dependencies of lancens")
-            place.wheels.mkdir(exist_ok=True)
-            for file in place.wheels.iterdir():
+            installation.wheels.mkdir(exist_ok=True)
+            for file in installation.wheels.iterdir():
                 if file.suffix != ".whl":
                     file.unlink()
-            (place.wheels / _COMPLETE).touch()
-        cached = {_plain(path.name.partition("-")[0]) for path in place.wheels.glob("*.whl")}
+            (installation.wheels / _COMPLETE).touch()
+        cached = {_plain(path.name.partition("-")[0]) for path in installation.wheels.glob("*.whl")}
         # The rest has no wheels, as PySpark: building it takes the index, which has the builder.
         for installer, is_cached in ((offline, True), (pip, False)):
             entries = [entry for entry in _entries(lock) if (_plain(entry) in cached) is is_cached]
             if entries:
-                asked.write_text("".join(entries), "utf-8")
+                requirements_file.write_text("".join(entries), "utf-8")
                 run_pip([*installer, *hashed], isolated, "installing the dependencies of lancens")
         # lancens is built from a copy of the checkout, which other jobs may build at the same time.
         copy = Path(scratch, "lancens")
@@ -253,15 +253,15 @@ def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
     files of settings in the workspace, are removed.
     """
     workspace = environment.get("GITHUB_WORKSPACE") or os.curdir
-    kept = {
+    variables = {
         name: value
         for name, value in environment.items()
         if not name.startswith(("PYTHON", "BASH_FUNC_")) and (name == "PATH" or workspace not in value)
     }
     for name in ("PIP_CONFIG_FILE", "UV_CONFIG_FILE"):
-        if not os.path.isabs(kept.get(name, "")):  # noqa: PTH117 - an empty Path would be a dot
-            kept.pop(name, None)
-    return {**kept, "PYTHONSAFEPATH": "1"}
+        if not os.path.isabs(variables.get(name, "")):  # noqa: PTH117 - an empty Path would be a dot
+            variables.pop(name, None)
+    return {**variables, "PYTHONSAFEPATH": "1"}
 
 
 def run_pip(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> None:
@@ -277,19 +277,19 @@ def main(doing: str) -> int:
     """Write the outputs of the step `locate` or `install`, and return its exit code."""
     started = time.time()
     try:
-        place = place_of(os.environ)
+        installation = installation_of(os.environ)
         outputs = {
-            "python": place.python,
+            "python": installation.python,
             "runner-python": sys.executable,
-            "folder": str(place.folder or ""),
-            "wheels": str(place.wheels),
-            "key": place.key,
-            "there": str(place.is_there).lower(),
+            "folder": str(installation.folder or ""),
+            "wheels": str(installation.wheels),
+            "key": installation.key,
+            "there": str(installation.is_complete).lower(),
             "started": f"{started:.3f}",
         }
         if doing == "install":
-            how = "installed already" if place.is_there else "installed"
-            outputs = {"downloaded": str(install(place, os.environ)).lower()}
+            how = "installed already" if installation.is_complete else "installed"
+            outputs = {"downloaded": str(install(installation, os.environ)).lower()}
             print(f"lancens is {how} ({time.time() - started:.1f} s)")
     except InstallError as error:
         print(f"::error title=lancens::{error}")

@@ -37,7 +37,7 @@ _SHORTEST_SECRET = 8
 # The current and previous folder: a relative `root` of a manifest resolves to it.
 _FOLDERS = frozenset({"PWD", "OLDPWD"})
 # Paths of secrets are not secret: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
-_PLACE = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
+_PATHS = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
 
 
 class Secrets:
@@ -53,7 +53,7 @@ class Secrets:
             for name, value in environment.items()
             if is_sensitive_key(name)
             and name not in _FOLDERS
-            and not _PLACE.fullmatch(name)
+            and not _PATHS.fullmatch(name)
             and len(value) >= _SHORTEST_SECRET
         }
 
@@ -61,8 +61,8 @@ class Secrets:
         """Return ``text`` with every secret replaced."""
         return scrub(text, self._names)
 
-    def check(self, what: str, document: str) -> None:
-        """Refuse a JSON ``document``, called ``what``, that holds a secret.
+    def check(self, title: str, document: str) -> None:
+        """Refuse a JSON ``document``, called ``title``, that holds a secret.
 
         Raises:
             RefusedError: naming the variable, without its value.
@@ -71,7 +71,7 @@ class Secrets:
             if any(json.dumps(value, ensure_ascii=escaped)[1:-1] in document for escaped in (False, True)):
                 raise RefusedError(
                     FailureReason.REFUSED,
-                    f"{what} would show the value of the environment variable {name}. Secrets belong in a "
+                    f"{title} would show the value of the environment variable {name}. Secrets belong in a "
                     "catalog's `config` or in a property whose key says so, such as `password`. Nothing was shown or "
                     "changed.",
                 )
@@ -154,16 +154,16 @@ class Job:
         """
         from reconciler.manifest import read_variables
 
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for path in self.inputs.var_file:
             self._keep_inside(path, "var-file")
             try:
-                found |= read_variables(path)
+                values |= read_variables(path)
             except ManifestError:
                 raise
             except LancensError as error:
                 raise InputError(f"input `var-file`: {error}") from None
-        return {**found, **self.inputs.variables}
+        return {**values, **self.inputs.variables}
 
     def _keep_inside(self, path: str, name: str) -> None:
         """Reject a link out of the checkout: the commit's author chose its target."""
@@ -186,7 +186,7 @@ class Job:
         inputs, started = self.inputs, monotonic()
         manifest = self.manifest  # loaded before `verbatim`, in which the runner ignores masks
         with self._engine() as plan:
-            made = plan(
+            planned = plan(
                 manifest,
                 select=inputs.select,
                 adopt=inputs.adopt,
@@ -195,17 +195,17 @@ class Job:
                 allow_mass_removal=True,
                 parallelism=inputs.parallelism,
             )
-        self.secrets.check("the plan", made.to_json())
+        self.secrets.check("the plan", planned.to_json())
         if not inputs.no_probe:
-            self.removed = describe_removed(made, self.manifest, parallelism=inputs.parallelism)
-        with verbatim(closing_line(made)):
-            print(f"{read_line(made)}  {monotonic() - started:.1f} s")
+            self.removed = describe_removed(planned, self.manifest, parallelism=inputs.parallelism)
+        with verbatim(closing_line(planned)):
+            print(f"{read_line(planned)}  {monotonic() - started:.1f} s")
             if self._begun is not None:
                 print(f"Seconds to the plan, with installing: {time() - self._begun:.1f}")
-            print(render(made, "text", removed=self.removed))
-        annotate_plan(made, self.manifest.folder, self.context.workspace)
-        self.planned = made
-        return made
+            print(render(planned, "text", removed=self.removed))
+        annotate_plan(planned, self.manifest.folder, self.context.workspace)
+        self.planned = planned
+        return planned
 
     @contextmanager
     def _engine(self) -> Iterator[Callable[..., Plan]]:
@@ -239,11 +239,15 @@ class Job:
         if context.pull_request is not None:
             return (context.pull_request,)
         listed = map(PullRequest.of, self.github.pages(f"/commits/{context.sha}/pulls"))
-        found = [one for one in listed if one.merged and one.merge_commit == context.sha and one.base == context.branch]
-        if len(found) > 1:
+        merged = [
+            candidate
+            for candidate in listed
+            if candidate.merged and candidate.merge_commit == context.sha and candidate.base == context.branch
+        ]
+        if len(merged) > 1:
             parents = [parent["sha"] for parent in self.github.get(f"/commits/{context.sha}")["parents"]]
-            found = [one for one in found if one.head in (context.sha, *parents[1:])] or found
-        return [one for one in found if not one.from_fork] or found
+            merged = [candidate for candidate in merged if candidate.head in (context.sha, *parents[1:])] or merged
+        return [candidate for candidate in merged if not candidate.from_fork] or merged
 
     @property
     def applied_commit(self) -> str:
@@ -261,10 +265,10 @@ class Job:
 
         With ``comment: changes-only``, a comment that is not ``worth`` reading is updated but never created.
         """
-        wanted = self.inputs.comment
-        if number is None or wanted is CommentWhen.NEVER:
+        when = self.inputs.comment
+        if number is None or when is CommentWhen.NEVER:
             return ""
-        create = worth or wanted is CommentWhen.ALWAYS
+        create = worth or when is CommentWhen.ALWAYS
         return put_comment(self.github, number, self.marker(kind), text, create=create)
 
     def marker(self, kind: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 
-from reconciler.action.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
+from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_line, essence, packed, shown_line
 from reconciler.action.inputs import DEFAULT_LABEL, PlanKey
 from reconciler.applier.report import ApplyReport, Status, result_line
 from reconciler.model import display
@@ -27,15 +27,15 @@ _MANIFESTS_NAMED = 3
 
 def cut(lines: Iterable[str], longest: int) -> list[str]:
     """Return the lines that fit into ``longest`` characters, and a count of the rest."""
-    kept: list[str] = []
+    fitting: list[str] = []
     room, left_out = longest, 0
     for line in lines:
         room -= length_of(line) + 1
         if room > 0:
-            kept.append(line)
+            fitting.append(line)
         else:
             left_out += 1
-    return [*kept, f"… {left_out:,} more lines"] if left_out else kept
+    return [*fitting, f"… {left_out:,} more lines"] if left_out else fitting
 
 
 def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
@@ -47,7 +47,7 @@ def plan_comment(
     plan: Plan,
     *,
     key: PlanKey,
-    shown: Shown,
+    shown: PlanOrigin,
     run_url: str,
     removed: Mapping[Key, str],
     first: ConfigChanges,
@@ -81,11 +81,11 @@ def plan_comment(
 
 def called(key: PlanKey) -> str:
     """Return the start of a line that names the plan by its key."""
-    shown = [code(one) for one in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
+    shown = [code(name) for name in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
     left_out = len(key.manifests) - _MANIFESTS_NAMED
     shown += [f"{left_out:,} more"] if left_out > 0 else []
     shown += [f"label {code(key.label)}"] if key.label != DEFAULT_LABEL else []
-    return "".join(f"{one} · " for one in shown)
+    return "".join(f"{name} · " for name in shown)
 
 
 def plan_body(plan: Plan, *, run_url: str) -> str:
@@ -106,10 +106,10 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
     name = code(plan.manifest.name)
     ending = "" if report.ok else ", and not all"
     failed = [result_line(result) for result in report.results if not result.status.satisfies]
-    rest = [result_line(result) for result in report.results if result.status.satisfies]
-    lines = [*failed, *rest[:_RESULTS_SHOWN]]
-    if len(rest) > _RESULTS_SHOWN:
-        lines.append(f"  … and {len(rest) - _RESULTS_SHOWN:,} more that are done")
+    succeeded = [result_line(result) for result in report.results if result.status.satisfies]
+    lines = [*failed, *succeeded[:_RESULTS_SHOWN]]
+    if len(succeeded) > _RESULTS_SHOWN:
+        lines.append(f"  … and {len(succeeded) - _RESULTS_SHOWN:,} more that are done")
     return f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}\n\n{fenced(lines)}"
 
 

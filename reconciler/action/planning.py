@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.action.approval import Shown, marked, marker, shown_in
+from reconciler.action.approval import PlanOrigin, marked, marker, shown_in
 from reconciler.action.comments import Comment, close_issue, find_comments, put_comment, put_issue
 from reconciler.action.config_changes import config_changes
 from reconciler.action.context import PullRequest
@@ -37,29 +37,29 @@ def plan(job: Job) -> StepEnd:
     if pull_request is not None and job.inputs.comment is not CommentWhen.NEVER:
         _refuse_second_plan(job, pull_request)
     first = job.first = config_changes(job)
-    made = job.plan()
+    planned = job.plan()
     if not job.inputs.allow_mass_removal:
-        check_removals(made)
-    outcome = StepEnd(page=first.text + plan_summary(made), plan=made, exit_code=_exit_code(made))
+        check_removals(planned)
+    outcome = StepEnd(page=first.text + plan_summary(planned), plan=planned, exit_code=_exit_code(planned))
     if pull_request is not None:
         text = plan_comment(
-            made,
+            planned,
             key=job.key,
-            shown=Shown(pull_request.head, job.context.run),
+            shown=PlanOrigin(pull_request.head, job.context.run),
             run_url=job.context.run_url,
             removed=job.removed,
             first=first,
         )
-        worth = bool(first.text or made.blocked) or not made.is_empty
+        worth = bool(first.text or planned.blocked) or not planned.is_empty
         outcome.comment_url = comment_plan(job, text, worth=worth)
         if outcome.comment_url:
             _withdraw_one_of_two(job, pull_request)
     return outcome
 
 
-def _exit_code(made: Plan) -> int:
+def _exit_code(plan: Plan) -> int:
     """Return the exit code of the command line for the plan."""
-    return 3 if made.blocked else 0 if made.is_empty else 2
+    return 3 if plan.blocked else 0 if plan.is_empty else 2
 
 
 def comment_plan(job: Job, text: str, *, worth: bool) -> str:
@@ -113,13 +113,13 @@ def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
             raise RefusedError(FailureReason.DUPLICATE_PLAN, message)
 
 
-def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, Shown, bool]]:
+def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, PlanOrigin, bool]]:
     """Yield the comments with a plan of this commit, and whether each is our own."""
-    own = job.marker("plan")
+    own_marker = job.marker("plan")
     for comment in find_comments(job.github, pull_request.number, marked("plan", job.key.digest)):
         shown = shown_in(comment.body)
         if shown is not None and shown.commit == pull_request.head:
-            yield comment, shown, comment.body.startswith(own)
+            yield comment, shown, comment.body.startswith(own_marker)
 
 
 def _duplicate(job: Job, comment: Comment) -> str:
@@ -151,14 +151,14 @@ def validate_untrusted(job: Job) -> StepEnd:
 
 def drift(job: Job) -> StepEnd:
     """Report drift from the committed manifest, and open, update or close its issue."""
-    made = job.plan()
-    outcome = StepEnd(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
+    planned = job.plan()
+    outcome = StepEnd(page=plan_summary(planned), plan=planned, exit_code=_exit_code(planned))
     if job.inputs.comment is not CommentWhen.NEVER:
-        outcome.comment_url = _keep_issue(job, made)
-    unmanaged = sum(catalog.unmanaged_tables for catalog in made.catalogs)
-    if made.blocked and job.inputs.fail_on_drift:
-        outcome.failure, outcome.message = FailureReason.BLOCKED, f"{count(len(made.blocked), 'object')} blocked"
-    elif not made.is_empty and job.inputs.fail_on_drift:
+        outcome.comment_url = _keep_issue(job, planned)
+    unmanaged = sum(catalog.unmanaged_tables for catalog in planned.catalogs)
+    if planned.blocked and job.inputs.fail_on_drift:
+        outcome.failure, outcome.message = FailureReason.BLOCKED, f"{count(len(planned.blocked), 'object')} blocked"
+    elif not planned.is_empty and job.inputs.fail_on_drift:
         outcome.failure, outcome.message = FailureReason.DRIFT, "the catalogs differ from the manifest"
     elif unmanaged and job.inputs.fail_on_unmanaged:
         outcome.exit_code = outcome.exit_code or 2
@@ -168,15 +168,15 @@ def drift(job: Job) -> StepEnd:
     return outcome
 
 
-def _keep_issue(job: Job, made: Plan) -> str:
+def _keep_issue(job: Job, plan: Plan) -> str:
     # Workflows with the same `select` share one issue.
     selected = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
     first_line, run_url = marker("drift", job.key.digest, selected), job.context.run_url
-    if not _exit_code(made):
-        what = "What `select` names is" if job.inputs.select else "The catalogs are"
-        return close_issue(job.github, first_line, f"{what} what the manifest says again ([run]({run_url})).")
+    if not _exit_code(plan):
+        subject = "What `select` names is" if job.inputs.select else "The catalogs are"
+        return close_issue(job.github, first_line, f"{subject} what the manifest says again ([run]({run_url})).")
     named = display.shorten(called(job.key).replace("`", ""), _LONGEST_NAME)
-    blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
-    title = f"lancens: {named}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
+    blocked = f", {len(plan.blocked):,} blocked" if plan.blocked else ""
+    title = f"lancens: {named}the catalogs differ from the manifest ({count(len(plan.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
-    return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))
+    return put_issue(job.github, first_line, title, text + plan_body(plan, run_url=run_url))

@@ -44,8 +44,8 @@ class Annotation:
 
     def print(self) -> None:
         """Print the workflow command."""
-        place = {"file": self.file, "line": str(self.line or ""), "col": str(self.column or ""), "title": self.title}
-        properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
+        values = {"file": self.file, "line": str(self.line or ""), "col": str(self.column or ""), "title": self.title}
+        properties = ",".join(f"{key}={_property(value)}" for key, value in values.items() if value)
         _print(f"::{self.level} {properties}::{_data(self.message)}")
 
 
@@ -101,17 +101,17 @@ def _relative(file: str, folder: str, workspace: Path) -> str:
 
     It is relative to the current folder, or else to the manifest's.
     """
-    found = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
-    return Path(os.path.relpath(os.path.realpath(found), os.path.realpath(workspace))).as_posix()
+    existing = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
+    return Path(os.path.relpath(os.path.realpath(existing), os.path.realpath(workspace))).as_posix()
 
 
-def _print_all(annotations: Sequence[Annotation], what: str) -> None:
+def _print_all(annotations: Sequence[Annotation], kind: str) -> None:
     fitting = annotations if len(annotations) <= _MOST_ANNOTATIONS else annotations[: _MOST_ANNOTATIONS - 1]
-    for one in fitting:
-        replace(one, message=display.shorten(one.message, _LONGEST_ANNOTATION)).print()
-    rest = len(annotations) - len(fitting)
-    if rest:
-        annotate(annotations[0].level, f"{rest:,} more {what} are in the step's summary", title="lancens")
+    for annotation in fitting:
+        replace(annotation, message=display.shorten(annotation.message, _LONGEST_ANNOTATION)).print()
+    left_out = len(annotations) - len(fitting)
+    if left_out:
+        annotate(annotations[0].level, f"{left_out:,} more {kind} are in the step's summary", title="lancens")
 
 
 def mask(secret: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.action.approval import ConfigChanges, Shown, approval_in, approval_line, marker, packed, shown_line
+from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_in, approval_line, marker, packed, shown_line
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import fenced, plan_comment
 from reconciler.action.workflow import Annotation, annotate
@@ -117,7 +117,7 @@ def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
 def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
     key = PlanKey(("lancens.yaml",), ("tier",), ("prod.yaml",), "default")
     url = "https://github.com/acme/tables/actions/runs/1"
-    shown = Shown("a" * 40, "1.1")
+    shown = PlanOrigin("a" * 40, "1.1")
     text = plan_comment(plan, key=key, shown=shown, run_url=url, removed={}, first=ConfigChanges())
     approval = approval_in(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text.encode("utf-16-le", "surrogatepass")) // 2 < 65_536
@@ -137,7 +137,7 @@ def test_reading_any_comment_ends_in_an_approval_or_none(body: str) -> None:
 def test_a_packed_plan_that_was_changed_is_not_taken() -> None:
     plan = Plan(manifest=ManifestRef(name="store", digest="0" * 64, files=("lancens.yaml",)))
     other = plan.model_copy(update={"manifest": ManifestRef(name="other", digest="0" * 64, files=())})
-    approval = approval_in(f"m\n{shown_line(Shown('a' * 40, '1.1'))}\n{approval_line(plan)}\n\n{packed(other)}")
+    approval = approval_in(f"m\n{shown_line(PlanOrigin('a' * 40, '1.1'))}\n{approval_line(plan)}\n\n{packed(other)}")
     assert approval is not None
     assert approval.plan is None
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler.action.inputs import Command, CommentWhen, Inputs, read_inputs
-from reconciler.action.install import InstallError, install, isolated_environment, place_of
+from reconciler.action.install import InstallError, install, installation_of, isolated_environment
 from reconciler.action.outcome import FailureReason, StepEnd, write_outputs
 from tests.folders import FOLDERS
 from tests.servers.go_tools import actionlint
@@ -166,51 +166,51 @@ def described(tmp_path: Path, **given: str) -> dict[str, str]:
 )
 def test_what_runs_on_spark_brings_it(engine: str, extras: str, wanted: tuple[str, ...], tmp_path: Path) -> None:
     given = {"INPUT_ENGINE": engine, "INPUT_EXTRAS": extras}
-    assert place_of(described(tmp_path, **given)).extras == wanted
+    assert installation_of(described(tmp_path, **given)).extras == wanted
 
 
 @pytest.mark.parametrize("extras", ["glue]; rm", "--index-url=x", "../glue", "nothing"])
 def test_extras_are_those_that_there_are(extras: str, tmp_path: Path) -> None:
     with pytest.raises(InstallError, match=r"`extras`: .*; there are .*glue"):
-        place_of(described(tmp_path, INPUT_EXTRAS=extras))
+        installation_of(described(tmp_path, INPUT_EXTRAS=extras))
 
 
 def test_what_the_runner_has_is_used_when_asked_for(tmp_path: Path) -> None:
-    assert place_of(described(tmp_path, INPUT_PREINSTALLED="True")).folder is None
-    assert place_of(described(tmp_path, INPUT_PREINSTALLED="false")).folder is not None
+    assert installation_of(described(tmp_path, INPUT_PREINSTALLED="True")).folder is None
+    assert installation_of(described(tmp_path, INPUT_PREINSTALLED="false")).folder is not None
     with pytest.raises(InstallError, match="`preinstalled`: expected true or false"):
-        place_of(described(tmp_path, INPUT_PREINSTALLED="1.2.0"))
+        installation_of(described(tmp_path, INPUT_PREINSTALLED="1.2.0"))
 
 
 def test_what_is_installed_is_known_by_all_that_it_is_made_of(tmp_path: Path) -> None:
-    place = place_of(described(tmp_path, INPUT_EXTRAS="hive glue"))
+    place = installation_of(described(tmp_path, INPUT_EXTRAS="hive glue"))
     assert place.folder is not None
     assert place.folder.parent == tmp_path / "tools"
     assert place.wheels == tmp_path / place.key
-    assert place_of(described(tmp_path, INPUT_EXTRAS="glue,hive")) == place
+    assert installation_of(described(tmp_path, INPUT_EXTRAS="glue,hive")) == place
     action = tmp_path / "action"
     for name in ("LICENSE", "README.md", "pyproject.toml", "requirements.lock"):
         action.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, action / name)
     (action / "reconciler").mkdir()
     (action / "reconciler/a.py").write_text("1")
-    places = [place, place_of(described(tmp_path, INPUT_EXTRAS="glue"))]
+    places = [place, installation_of(described(tmp_path, INPUT_EXTRAS="glue"))]
     for changed in ("reconciler/a.py", "reconciler/b.py", "pyproject.toml"):
         with (action / changed).open("a") as opened:
             opened.write("\n# 2\n")
-        places.append(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))))
+        places.append(installation_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))))
     lock = (action / "requirements.lock").read_text()
     (action / "requirements.lock").write_text(lock.replace("click==", "click==9."))
-    places.append(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))))
+    places.append(installation_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))))
     assert len({place.folder for place in places}) == 6
     assert len({place.key for place in places}) == 4, "the downloads depend on the lock alone"
 
 
 def test_without_a_cache_everything_is_installed_anew_in_a_folder_of_the_job(tmp_path: Path) -> None:
-    place = place_of(described(tmp_path, INPUT_CACHE="false"))
+    place = installation_of(described(tmp_path, INPUT_CACHE="false"))
     assert (place.key, place.folder and place.folder.parent, place.wheels.parent) == ("", tmp_path, tmp_path)
     with pytest.raises(InstallError, match="`cache`: expected true or false"):
-        place_of(described(tmp_path, INPUT_CACHE="no"))
+        installation_of(described(tmp_path, INPUT_CACHE="no"))
 
 
 def test_the_cache_holds_downloads_only() -> None:
@@ -221,8 +221,9 @@ def test_the_cache_holds_downloads_only() -> None:
 
 def test_a_folder_of_tools_in_the_checkout_is_not_used(tmp_path: Path) -> None:
     given = {"GITHUB_WORKSPACE": str(tmp_path), "RUNNER_TEMP": "/elsewhere"}
-    assert str(place_of(described(tmp_path, **given)).folder).startswith("/elsewhere/")
-    assert str(place_of(described(tmp_path, RUNNER_TOOL_CACHE="tools")).folder).startswith(f"{tmp_path}/lancens-")
+    assert str(installation_of(described(tmp_path, **given)).folder).startswith("/elsewhere/")
+    folder = installation_of(described(tmp_path, RUNNER_TOOL_CACHE="tools")).folder
+    assert str(folder).startswith(f"{tmp_path}/lancens-")
 
 
 def test_what_is_made_is_whole_or_not_there_and_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,18 +240,18 @@ def test_what_is_made_is_whole_or_not_there_and_is_made_once(tmp_path: Path, mon
     environment = described(tmp_path)
     fails_at = 2
     with pytest.raises(InstallError):
-        install(place_of(environment), environment)
+        install(installation_of(environment), environment)
     assert not [*(tmp_path / "tools").iterdir()]
     made.clear()
     fails_at = 0
-    install(place_of(environment), environment)
+    install(installation_of(environment), environment)
     _venv, download, _locked, own = made
     assert {"download", "--require-hashes", "--no-deps"} <= {*download}
     assert {"--no-build-isolation", "--no-index"} <= {*own}
     assert not Path(own[-1]).is_relative_to(ROOT), "nothing is built in the folder of the Action"
-    assert place_of(environment).is_there
+    assert installation_of(environment).is_complete
     made.clear()
-    install(place_of(environment), environment)
+    install(installation_of(environment), environment)
     assert made == []
 
 

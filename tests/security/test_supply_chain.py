@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.action.install import InstallError, install, locked, place_of
+from reconciler.action.install import InstallError, install, installation_of, locked
 from reconciler.model.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
@@ -39,8 +39,8 @@ def test_the_action_installs_what_the_lock_says_by_its_hashes(tmp_path: Path, mo
 
     monkeypatch.setattr("reconciler.action.install.run_pip", run)
     environment = {"INPUT_EXTRAS": "glue", "LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)}
-    wheels = place_of(environment).wheels
-    assert install(place_of(environment), environment)
+    wheels = installation_of(environment).wheels
+    assert install(installation_of(environment), environment)
     _, download, dependencies, without_wheel, itself = ran
     assert {"--require-hashes", "--no-deps"} <= set(download) & set(dependencies) & set(without_wheel)
     offline = {"--no-index", "--find-links", str(wheels)}
@@ -110,7 +110,7 @@ def test_a_cached_file_that_is_not_in_the_lock_is_never_installed(
 
     monkeypatch.setattr("reconciler.action.install.run_pip", run)
     environment = {"LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)}
-    wheels = place_of(environment).wheels
+    wheels = installation_of(environment).wheels
     wheels.mkdir()
     if planted == "another wheel":
         (wheels / "click-9-py3-none-any.whl").write_bytes(b"owned")
@@ -118,7 +118,7 @@ def test_a_cached_file_that_is_not_in_the_lock_is_never_installed(
         (wheels / "click").mkdir()
     if planted != "no mark":
         (wheels / "lancens-complete").touch()
-    assert install(place_of(environment), environment)
+    assert install(installation_of(environment), environment)
     assert "download" in ran[1]
 
 

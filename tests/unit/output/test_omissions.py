@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 
-from reconciler.action.approval import ConfigChanges, Shown, approval_in, marker
+from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_in, marker
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import plan_comment
 from reconciler.model import display
@@ -28,7 +28,7 @@ def comment_on(plan: Plan) -> tuple[str, bool]:
     """Return the comment that the Action writes, and whether it approves the plan."""
     key = PlanKey(("lancens.yaml",), (), (), "default")
     text = plan_comment(
-        plan, key=key, shown=Shown("a" * 40, "1.1"), run_url="https://ci", removed={}, first=ConfigChanges()
+        plan, key=key, shown=PlanOrigin("a" * 40, "1.1"), run_url="https://ci", removed={}, first=ConfigChanges()
     )
     approval = approval_in(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text) <= COMMENT_LIMIT
