@@ -57,17 +57,17 @@ def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapp
     Raises:
         TypeSyntaxError: ``type_text`` is not a type, or ``metadata`` contradicts it.
     """
-    kept = dict(metadata or {})
-    if nullable and PRIMARY_KEY in kept:
+    own_metadata = dict(metadata or {})
+    if nullable and PRIMARY_KEY in own_metadata:
         raise TypeSyntaxError(f"`{PRIMARY_KEY}`: Lance takes no column that may be null; write `nullable: false`")
     for key in (EXTENSION_NAME, EXTENSION_METADATA):
-        if key in kept:
+        if key in own_metadata:
             raise TypeSyntaxError(f"`{key}` is part of the type; write `extension<name, storage>` or its short name")
     text = parse(type_text)
     if text == "null" and not nullable:
         raise TypeSyntaxError("type `null`: the column must be nullable")
-    if BLOB_KEY in kept:
-        if text not in (BLOB, "large_binary") or kept.pop(BLOB_KEY) != "true":
+    if BLOB_KEY in own_metadata:
+        if text not in (BLOB, "large_binary") or own_metadata.pop(BLOB_KEY) != "true":
             raise TypeSyntaxError(f"`{BLOB_KEY}` marks a column of type `blob`; write that type and leave the key out")
         text = BLOB
-    return Column(name, text, nullable, dict(sorted(kept.items())))
+    return Column(name, text, nullable, dict(sorted(own_metadata.items())))

@@ -193,8 +193,8 @@ class _WrittenPyarrow:
 
     def __getattr__(self, function: str) -> Callable[..., _Code]:
         def written(*values: object, **options: object) -> _Code:
-            given = [*map(_literal, values), *(f"{name}={_literal(value)}" for name, value in options.items())]
-            return _Code(f"pa.{function}({', '.join(given)})")
+            arguments = [*map(_literal, values), *(f"{name}={_literal(value)}" for name, value in options.items())]
+            return _Code(f"pa.{function}({', '.join(arguments)})")
 
         return written
 

@@ -289,27 +289,29 @@ class _Parser:
 
     def _name_ahead(self) -> str | None:
         """Take ``name:`` if it is next."""
-        found = self._take(rf"{_NAME}\s*:")
-        if found is None:
+        text = self._take(rf"{_NAME}\s*:")
+        if text is None:
             return None
-        name = found[:-1].rstrip()
+        name = text[:-1].rstrip()
         return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
-    def _integer(self, what: str, least: int, most: int) -> int:
+    def _integer(self, quantity: str, least: int, most: int) -> int:
         text = self._take(r"[+-]?\d{1,10}(?!\d)")
         if text is None:
-            self._fail(f"{what} must be a whole number {self._here()}")
+            self._fail(f"{quantity} must be a whole number {self._here()}")
         if not least <= int(text) <= most:
-            self._fail(f"{what} must be {least} or more" if most == _MAX_INT32 else f"{what} is {least} to {most}")
+            self._fail(
+                f"{quantity} must be {least} or more" if most == _MAX_INT32 else f"{quantity} is {least} to {most}"
+            )
         return int(text)
 
     def _take(self, pattern: str) -> str | None:
         """Take the text of ``pattern`` and the blanks before it, if it is next."""
-        found = re.compile(rf"\s*({pattern})").match(self._text, self._at)
-        if found is None:
+        match = re.compile(rf"\s*({pattern})").match(self._text, self._at)
+        if match is None:
             return None
-        self._at = found.end()
-        return found[1]
+        self._at = match.end()
+        return match[1]
 
     def _accept(self, symbols: str) -> bool:
         """Take ``symbols`` if they are next; a blank in them matches any blanks."""

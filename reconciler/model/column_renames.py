@@ -27,7 +27,7 @@ def rename_problem(column: Column, columns: Iterable[Column]) -> str | None:
     origin = column.renamed_from
     if origin is None:
         return None
-    origins = {one.name: one.renamed_from for one in columns}
+    origins = {other.name: other.renamed_from for other in columns}
     if origin == column.name:
         return f"`renamed_from: {origin}` is its own name"
     if [*origins.values()].count(origin) > 1:
@@ -46,17 +46,18 @@ def rename_problem(column: Column, columns: Iterable[Column]) -> str | None:
     )
 
 
-def resolve(wanted: Mapping[str, str], there: Collection[str]) -> ColumnRenames:
-    """Sort the ``wanted`` renames, old names by new ones, by the columns that are ``there``.
+def resolve(origins: Mapping[str, str], columns: Collection[str]) -> ColumnRenames:
+    """Sort renames into pending, done and unclear ones, by the columns that the data has.
 
-    Columns of a chain that are there side by side were all renamed, or are all still to be. They are to be if the
-    chain's first name is among them, and they were if its last one is: one of the two must hold.
+    ``origins`` has old names by new ones. Columns of a chain that are side by side in the data were all renamed, or are
+    all still to be. They are to be if the chain's first name is among them, and they were if its last one is: one of
+    the two must hold.
     """
     pending: dict[str, str] = {}
     done: dict[str, str] = {}
     unclear: dict[str, str] = {}
-    for chain in _chains(wanted):
-        for names in _side_by_side(chain, there):
+    for chain in _chains(origins):
+        for names in _side_by_side(chain, columns):
             is_to_do, is_done = chain[0] in names, chain[-1] in names
             for old, new in pairwise(chain):
                 if is_to_do != is_done:
@@ -67,17 +68,17 @@ def resolve(wanted: Mapping[str, str], there: Collection[str]) -> ColumnRenames:
     return ColumnRenames(pending, done, unclear)
 
 
-def _chains(wanted: Mapping[str, str]) -> Iterator[list[str]]:
+def _chains(origins: Mapping[str, str]) -> Iterator[list[str]]:
     """Yield the names of each chain, oldest first."""
-    new_of = {old: new for new, old in wanted.items()}
-    for name in new_of.keys() - wanted.keys():
+    new_of = {old: new for new, old in origins.items()}
+    for name in new_of.keys() - origins.keys():
         chain = [name]
         while chain[-1] in new_of:
             chain.append(new_of[chain[-1]])
         yield chain
 
 
-def _side_by_side(chain: list[str], there: Collection[str]) -> Iterator[frozenset[str]]:
-    for is_there, names in groupby(chain, there.__contains__):
+def _side_by_side(chain: list[str], columns: Collection[str]) -> Iterator[frozenset[str]]:
+    for is_there, names in groupby(chain, columns.__contains__):
         if is_there:
             yield frozenset(names)

@@ -195,9 +195,9 @@ class DesiredMirror:
     def default_of(self, table: Identifier) -> DesiredTable | None:
         """Return the defaults for a table of this name."""
         for depth in range(len(table) - 1, -1, -1):
-            found = self.defaults.get(table[:depth])
-            if found is not None:
-                return found
+            defaults = self.defaults.get(table[:depth])
+            if defaults is not None:
+                return defaults
         return None
 
 

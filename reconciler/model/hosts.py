@@ -35,19 +35,19 @@ def hosts_in(key: str, value: str) -> Iterator[str]:
     """
     value = value.strip()
     readings = (value, value.replace("\\", "/"))
-    yield from dict.fromkeys(host for one in readings for host in _hosts_in(key, one))
+    yield from dict.fromkeys(host for reading in readings for host in _hosts_in(key, reading))
 
 
 def _hosts_in(key: str, value: str) -> Iterator[str]:
-    found = list(_URL.finditer(value))
-    for url in found:
+    urls = list(_URL.finditer(value))
+    for url in urls:
         if url[1].lower() not in _BUCKETS:
             yield _host(url[2])
     if _ADDRESS_KEY.fullmatch(key):
         # Each of several addresses may lack the scheme.
         bare = (part.strip() for part in value.split(",") if _URL.search(part) is None)
         yield from (_host(part.partition("/")[0]) for part in bare if part)
-    elif found or not value:
+    elif urls or not value:
         return
     elif _ACCOUNT_KEY.fullmatch(key):
         yield f"{value.lower()}.blob.core.windows.net" if _PLAIN_NAME.fullmatch(value) else value.lower()
@@ -74,17 +74,17 @@ def bucket_of(location: str) -> str | None:
 def texts_in(key: str, value: str) -> Iterator[tuple[str, str]]:
     """Yield ``key`` and ``value``, and the pairs of a JSON object in ``value``, in base64 or not."""
     yield key, value
-    found: list[tuple[str, object]] = []
+    entries: list[tuple[str, object]] = []
 
     def keep(pairs: list[tuple[str, object]]) -> None:
-        found.extend(pairs)  # both values of a duplicate key
+        entries.extend(pairs)  # both values of a duplicate key
 
     for text in (value, _unpacked(value)):
         try:
             json.loads(text, object_pairs_hook=keep)
         except (ValueError, RecursionError):
             continue
-    yield from ((name, text) for name, text in found if isinstance(text, str))
+    yield from ((name, text) for name, text in entries if isinstance(text, str))
 
 
 def _unpacked(value: str) -> str:

@@ -151,9 +151,9 @@ class PropertyChanges:
 
     def undone(self, properties: Mapping[str, str]) -> PropertyChanges:
         """Return the merge that restores ``properties``, the state before this one."""
-        there = properties.keys()
-        changed = {key: properties[key] for key in (self.set.keys() | self.remove) & there}
-        return PropertyChanges(changed, frozenset(self.set.keys() - there))
+        present = properties.keys()
+        changed = {key: properties[key] for key in (self.set.keys() | self.remove) & present}
+        return PropertyChanges(changed, frozenset(self.set.keys() - present))
 
 
 class Traffic(NamedTuple):

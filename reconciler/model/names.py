@@ -62,12 +62,12 @@ def check_name(name: str) -> str | None:
 
 
 def _segment_regex(segment: str) -> re.Pattern[str]:
-    first, *others = ("".join("." if one == "?" else re.escape(one) for one in part) for part in segment.split("*"))
-    if not others:
+    first, *tail = ("".join("." if one == "?" else re.escape(one) for one in part) for part in segment.split("*"))
+    if not tail:
         return re.compile(first, re.DOTALL)
     # Each star but the last matches lazily in an atomic group, so that matching never backtracks.
-    within = "".join(f"(?>.*?{part})" for part in others[:-1])
-    return re.compile(f"{first}{within}.*{others[-1]}", re.DOTALL)
+    within = "".join(f"(?>.*?{part})" for part in tail[:-1])
+    return re.compile(f"{first}{within}.*{tail[-1]}", re.DOTALL)
 
 
 ANY_NAME = _segment_regex("*")

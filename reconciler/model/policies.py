@@ -84,9 +84,9 @@ class Policies:
     def _look(self, namespace: Identifier) -> tuple[TablePolicy | None, _Candidates]:
         """Return what holds for all tables of a namespace, or else the policies that depend on the name."""
         matching = ((at, policy.match.names_in(namespace)) for at, policy in enumerate(self.policies))
-        found = tuple((at, _one_of(names)) for at, names in matching if names)
-        is_same = all(names is None for _, names in found)
-        known = (self._sum(tuple(at for at, _ in found)), ()) if is_same else (None, found)
+        candidates = tuple((at, _one_of(names)) for at, names in matching if names)
+        is_same = all(names is None for _, names in candidates)
+        known = (self._sum(tuple(at for at, _ in candidates)), ()) if is_same else (None, candidates)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[namespace] = known

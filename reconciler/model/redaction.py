@@ -186,14 +186,14 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
     'no answer from http://(redacted)@host:80/x?sig=(redacted)'
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
-    found = {form for secret in known for form in _forms(secret) if form in text}
-    for form in sorted(found, key=len, reverse=True):
+    forms = {form for secret in known for form in _forms(secret) if form in text}
+    for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, REDACTED)
     return _CREDENTIALS.sub(_without_credentials, text)
 
 
-def _without_credentials(found: re.Match[str]) -> str:
-    before = found[found.lastindex or 0]
+def _without_credentials(match: re.Match[str]) -> str:
+    before = match[match.lastindex or 0]
     return before + REDACTED + {"://": "@", "%3a%2f%2f": "%40"}.get(before.lower(), "")
 
 

@@ -134,10 +134,12 @@ class Outcomes:
         }
         if not again:
             return
-        changed = [one for one in self.changes if one.kind == "table" and one.identifier in again]
-        names = {name for one in changed for name in (one.identifier, one.moved_from) if name is not None}
+        changed = [change for change in self.changes if change.kind == "table" and change.identifier in again]
+        names = {name for change in changed for name in (change.identifier, change.moved_from) if name is not None}
         live = {table.id: table for table in tables.named(names)}
-        self.changes = [one for one in self.changes if one.kind == "namespace" or one.identifier not in again]
+        self.changes = [
+            change for change in self.changes if change.kind == "namespace" or change.identifier not in again
+        ]
         context = CatalogContext.of(source)
         for pair in pairs(context.moves, {identifier: blocks[identifier] for identifier in again}, live):
             self._compare(context, pair, again.get(pair.desired.id) if pair.desired else None)
@@ -200,8 +202,8 @@ class TableComparison:
         for pair in self.open:
             name = pair.desired.id if pair.desired is not None else ()
             by = answers.held.get(name)
-            told = pair if by is None else replace(pair, held=by)
-            self.outcomes.compare(context, told, answers.tables.get(name))
+            with_held = pair if by is None else replace(pair, held=by)
+            self.outcomes.compare(context, with_held, answers.tables.get(name))
         self.open.clear()
 
     def merge(self, other: TableComparison) -> None:

@@ -50,18 +50,18 @@ class EntryColumns:
 
     def texts(self) -> Iterator[str]:
         """Yield the differences, one clause a column."""
-        there = {column.name.casefold(): column for column in self.shown}
-        found: list[str] = []
+        surplus = {column.name.casefold(): column for column in self.shown}
+        differences: list[str] = []
         for column in self.to_show:
-            shown = there.pop(column.name.casefold(), None)
+            shown = surplus.pop(column.name.casefold(), None)
             if shown is None:
-                found.append(f"`{column.name}` ({column.type}) is missing")
+                differences.append(f"`{column.name}` ({column.type}) is missing")
             elif not shown.shows(replace(column, comment=None)):
-                found.append(f"`{column.name}` is {shown.type} instead of {column.type}")
+                differences.append(f"`{column.name}` is {shown.type} instead of {column.type}")
             elif not shown.shows(column):
-                found.append(f"`{column.name}` has another comment")
-        found += [f"`{column.name}` ({column.type}) is not in the data" for column in there.values()]
-        yield from found or ["they are in another order"]
+                differences.append(f"`{column.name}` has another comment")
+        differences += [f"`{column.name}` ({column.type}) is not in the data" for column in surplus.values()]
+        yield from differences or ["they are in another order"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Facts:
 
     def place_of(self, location: str) -> str:
         """Return the normalised location with symbolic links resolved."""
-        place = locations.normalise(location)
-        return self.places.get(place, place)
+        normalised = locations.normalise(location)
+        return self.places.get(normalised, normalised)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,8 @@ _NOTHING_HELD: Mapping[Identifier, str] = {}
 
 def _longest(lines: Mapping[Identifier, DesiredMove], name: Identifier) -> DesiredMove | None:
     """Return the line of the innermost namespace that contains ``name``."""
-    found = (lines.get(name[:depth]) for depth in range(len(name) - 1, 0, -1))
-    return next((line for line in found if line is not None), None) if lines else None
+    candidates = (lines.get(name[:depth]) for depth in range(len(name) - 1, 0, -1))
+    return next((line for line in candidates if line is not None), None) if lines else None
 
 
 def moves_of(desired: DesiredCatalog) -> Moves:
@@ -168,9 +168,9 @@ class TablePair:
 
     def is_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains the table, by its new name or its old one."""
-        one = self.desired or self.live
-        return one is not None and (
-            scope.contains(one.id) or (self.origin is not None and scope.contains(self.origin.id))
+        table = self.desired or self.live
+        return table is not None and (
+            scope.contains(table.id) or (self.origin is not None and scope.contains(self.origin.id))
         )
 
     def wanted_in(self, scope: Scope) -> DesiredTable | None:
@@ -194,13 +194,13 @@ def pairs(
     taken: set[Identifier] = set()
     moves_any = bool(moves)  # asked once: there may be a million blocks
     for identifier, desired in blocks.items():
-        found = moves.origin_of(identifier) if moves_any and not desired.absent else None
-        if found is None:
+        move = moves.origin_of(identifier) if moves_any and not desired.absent else None
+        if move is None:
             # Only a mirror asks for a name that a table leaves: what has it is not what is asked for.
             leaves = desired.refused is not None and moves.target_of(identifier) in blocks
             yield TablePair(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
             continue
-        before, line = found
+        before, line = move
         origin = live.get(before)
         if origin is not None:
             taken.add(before)
@@ -209,11 +209,11 @@ def pairs(
             by = by or f"{'/'.join(before)}: {held[before]}"  # creating the new name would leave the table behind
         yield TablePair(desired, live.get(identifier), origin, line, by)
     for identifier, table in live.items() if moves.keeper else ():
-        kept = moves.kept(table) if identifier not in taken else None
-        found = moves.origin_of(kept.id) if kept is not None else None
-        if kept is not None and found is not None:
-            taken |= {identifier, kept.id}
-            yield TablePair(kept, live.get(kept.id), table, found[1])
+        keeper = moves.kept(table) if identifier not in taken else None
+        move = moves.origin_of(keeper.id) if keeper is not None else None
+        if keeper is not None and move is not None:
+            taken |= {identifier, keeper.id}
+            yield TablePair(keeper, live.get(keeper.id), table, move[1])
     for identifier, table in live.items():
         if identifier not in blocks and identifier not in taken:
             yield TablePair(None, table)

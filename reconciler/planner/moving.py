@@ -101,8 +101,8 @@ def _why_blocked(
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         return Why(ReasonCode.PROTECTED, params)
     if live is not None and not _is_unfinished(context, origin, live):
-        here, there = (locations.redact(one.location) for one in (origin, live))
-        return Why(ReasonCode.BOTH_NAMES_THERE, {**params, "location": here, "other_location": there})
+        location, other_location = (locations.redact(one.location) for one in (origin, live))
+        return Why(ReasonCode.BOTH_NAMES_THERE, {**params, "location": location, "other_location": other_location})
     if able.pinned_root_tables and min(len(origin.id), len(desired.id)) == 1:
         return Why(ReasonCode.NAMED_BY_DIRECTORY, params)
     if not in_place and live is None and able.makes_no_tables:

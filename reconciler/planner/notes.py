@@ -36,22 +36,22 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
         unsafe: Params = {"key": safeguard.key, "value": safeguard.value, "detail": safeguard.danger}
         hazardous: Params = {"key": safeguard.hazard or "", "detail": safeguard.danger}
         guards = {NoteCode.UNSAFE: unsafe, NoteCode.HAZARDOUS: hazardous}
-    for topic, where, remark in _counted(catalog, remarks):
-        about: Params = {"where": where, "count": remark.count, "name": remark.identifier[-1]}
+    for topic, scope, remark in _counted(catalog, remarks):
+        about: Params = {"where": scope, "count": remark.count, "name": remark.identifier[-1]}
         if topic is NoteCode.UNMANAGED:
             about |= {"owner": owner, "catalog": catalog}
         elif topic is NoteCode.KEEP_LOCATION:
-            about["value"] = _glob(catalog, where, remark)
+            about["value"] = _glob(catalog, scope, remark)
         yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **remark.params})
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE_TABLES, params={"count": protected})
 
 
-def _glob(catalog: str, where: str, remark: Remark) -> str:
+def _glob(catalog: str, scope: str, remark: Remark) -> str:
     """Return the pattern for `--select` of the objects of a remark."""
     namespace = address(catalog, remark.identifier[:-1])
-    if where != namespace:  # several namespaces
+    if scope != namespace:  # several namespaces
         return f"{catalog}/**"
     return address(namespace, (remark.identifier[-1] if remark.count == 1 else "**",))
 
@@ -61,12 +61,12 @@ def _counted(
 ) -> Iterator[tuple[NoteCode, str, Remark]]:
     """Yield each topic with where it applies and a remark that counts the objects."""
     for topic in sorted({topic for topic, _ in remarks}):
-        found = sorted(key for key in remarks if key[0] == topic)
-        if len(found) > _NAMESPACES_NAMED:
-            total = sum(remarks[key].count for key in found)
-            yield topic, f"{len(found):,} namespaces of {catalog}", replace(remarks[found[0]], count=total)
+        keys = sorted(key for key in remarks if key[0] == topic)
+        if len(keys) > _NAMESPACES_NAMED:
+            total = sum(remarks[key].count for key in keys)
+            yield topic, f"{len(keys):,} namespaces of {catalog}", replace(remarks[keys[0]], count=total)
             continue
-        for key in found:
+        for key in keys:
             yield topic, "/".join((catalog, *key[1])), remarks[key]
 
 
@@ -127,12 +127,12 @@ def _on_lines(catalog: str, code: NoteCode, lines: Iterable[DesiredMove]) -> Ite
 
 def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
     """Return properties of a moved namespace that others set and the new one lacks."""
-    origin, there = (source.live.namespaces.get(name) for name in (line.origin, line.to))
-    if origin is None or there is None:
+    origin, target = (source.live.namespaces.get(name) for name in (line.origin, line.to))
+    if origin is None or target is None:
         return ()
     places = source.capabilities.namespace_places
-    found = ownership.others(origin.properties)
-    return sorted(key for key, value in found.items() if key not in places and there.properties.get(key) != value)
+    foreign = ownership.others(origin.properties)
+    return sorted(key for key, value in foreign.items() if key not in places and target.properties.get(key) != value)
 
 
 def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:

@@ -49,7 +49,11 @@ def show_places(plan: Plan, places: Mapping[str, str]) -> Plan:
 def hiding(places: Mapping[str, str]) -> _Edit:
     """Return what shows the locations of a text as :func:`hide_places` does."""
     return _replacing(
-        {form: said for place, said in places.items() for form in (place.rstrip("/"), locations.normalise(place))}
+        {
+            form: placeholder
+            for place, placeholder in places.items()
+            for form in (place.rstrip("/"), locations.normalise(place))
+        }
     )
 
 
@@ -65,16 +69,16 @@ def _replacing(texts: Mapping[str, str]) -> _Edit:
     return lambda text: pattern.sub(lambda match: texts[match[1]], text)
 
 
-def _model(one: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
+def _model(model: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
     """Return ``one`` with its locations edited; the same object if none differs."""
-    if isinstance(one, FieldChange) and one.path not in _FIELDS:
-        return one  # a property may have the text of a location
-    values = {name: value for name in parts if (value := vars(one).get(name))}  # getattr of what is not there is slow
+    if isinstance(model, FieldChange) and model.path not in _FIELDS:
+        return model  # a property may have the text of a location
+    values = {name: value for name in parts if (value := vars(model).get(name))}  # getattr of what is not there is slow
     edits = {name: edited for name, value in values.items() if (edited := _value(value, edit)) is not value}
     view = edits.get("view")
-    if isinstance(one, Fingerprint) and isinstance(view, ObjectView) and one.is_of(one.view):
-        edits["digest"] = one.digest_of(view)  # one that was not that of its view stays wrong
-    return one.model_copy(update=edits) if edits else one
+    if isinstance(model, Fingerprint) and isinstance(view, ObjectView) and model.is_of(model.view):
+        edits["digest"] = model.digest_of(view)  # one that was not that of its view stays wrong
+    return model.model_copy(update=edits) if edits else model
 
 
 def _value(value: object, edit: _Edit) -> object:

@@ -231,8 +231,8 @@ def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
             "the plan was edited or damaged: its `digest` does not match its content. Make the plan again."
         )
     counted = summary.model_dump(by_alias=True)
-    said = content.get("summary")
-    if not isinstance(said, dict) or any(said.get(sort) != count for sort, count in counted.items()):
+    summarised = content.get("summary")
+    if not isinstance(summarised, dict) or any(summarised.get(sort) != count for sort, count in counted.items()):
         raise PlanFileError(
             "the plan was edited or damaged: its `summary` does not count its changes. Make the plan again."
         )
@@ -245,7 +245,7 @@ def _digest_of(content: Mapping[str, Any]) -> str:
     """
     for part in ("changes", "waiting"):
         if part in content:
-            entries = [{key: value for key, value in one.items() if key != "dataset"} for one in content[part]]
+            entries = [{key: value for key, value in entry.items() if key != "dataset"} for entry in content[part]]
             content = {**content, part: entries}
     text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -260,8 +260,8 @@ def check_blocked(plan: Plan) -> None:
     if plan.blocked:
         raise BlockedError(
             [
-                f"{display.address(one.catalog, *one.identifier)}: {display.printable(one.reason)}"
-                for one in plan.blocked
+                f"{display.address(entry.catalog, *entry.identifier)}: {display.printable(entry.reason)}"
+                for entry in plan.blocked
             ]
         )
 

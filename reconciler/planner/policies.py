@@ -41,16 +41,16 @@ def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) ->
     )
 
 
-def _is_in_step(wanted: TablePolicy, live: LiveTable) -> bool:
+def _is_in_step(policy: TablePolicy, live: LiveTable) -> bool:
     """Return whether a table with our mark is as its policies ask for, without building anything."""
-    is_recorded = live.properties.get(ownership.KEYS) == wanted.keys
-    return is_recorded and wanted.block.properties.items() <= live.properties.items()
+    is_recorded = live.properties.get(ownership.KEYS) == policy.keys
+    return is_recorded and policy.block.properties.items() <= live.properties.items()
 
 
-def _after(context: CatalogContext, wanted: TablePolicy | None, live: LiveTable, before: ObjectView) -> ObjectView:
-    if wanted is None:
+def _after(context: CatalogContext, policy: TablePolicy | None, live: LiveTable, before: ObjectView) -> ObjectView:
+    if policy is None:
         return before.model_copy(update={"keys": (), "secret_keys": (), "properties": {}, "policy": None})
-    said = context.marks(wanted.block, live.properties, kept=True)
-    asked = {"keys": said.keys, "secret_keys": said.secret_keys, "properties": said.properties}
+    marks = context.marks(policy.block, live.properties, kept=True)
+    updates = {"keys": marks.keys, "secret_keys": marks.secret_keys, "properties": marks.properties}
     is_ours = ownership.is_same_owner(before.policy, context.owner)
-    return before.model_copy(update={**asked, "policy": before.policy if is_ours else context.owner})
+    return before.model_copy(update={**updates, "policy": before.policy if is_ours else context.owner})

@@ -120,12 +120,12 @@ class SchemaDifference:
             yield f"`{column.name}` ({_text(column)}) is not in {asked_by}"
 
 
-def compare(desired: Schema, found: Schema) -> SchemaDifference:
+def compare(desired: Schema, actual: Schema) -> SchemaDifference:
     """Return how ``found`` (the data) differs from ``desired``; order does not count."""
-    live = {column.name: column for column in found}
+    live = {column.name: column for column in actual}
     renames = resolve({one.name: one.renamed_from for one in desired if one.renamed_from is not None}, live)
     gone = {*renames.pending.values()}
-    has_key = any(key.startswith(PRIMARY_KEY) for column in found for key in column.metadata)
+    has_key = any(key.startswith(PRIMARY_KEY) for column in actual for key in column.metadata)
     missing: list[Column] = []
     altered: list[ColumnPair] = []
     changed: list[ColumnPair] = []
@@ -143,14 +143,14 @@ def compare(desired: Schema, found: Schema) -> SchemaDifference:
         tuple(column for column in missing if column.name not in renames.unclear),
         tuple(altered),
         tuple(changed),
-        tuple(column for column in found if column.name not in known),
+        tuple(column for column in actual if column.name not in known),
         tuple(column for column in desired if column.name in renames.unclear),
         tuple(column for column in desired if column.name in renames.done),
     )
 
 
-def named_metadata(found: Schema, desired: Schema) -> Schema:
-    """Return ``found`` with only the metadata keys that ``desired`` names, and those of the primary key."""
+def named_metadata(actual: Schema, desired: Schema) -> Schema:
+    """Return ``actual`` with only the metadata keys that ``desired`` names, and those of the primary key."""
     named: dict[str, set[str]] = {}
     for column in desired:
         for name in (column.name, column.renamed_from):
@@ -160,7 +160,7 @@ def named_metadata(found: Schema, desired: Schema) -> Schema:
         known = named.get(column.name, ())
         return {key: text for key, text in column.metadata.items() if key in known or key.startswith(PRIMARY_KEY)}
 
-    return tuple(replace(column, metadata=metadata(column)) for column in found)
+    return tuple(replace(column, metadata=metadata(column)) for column in actual)
 
 
 def without_renames(schema: Schema) -> Schema:
@@ -168,11 +168,11 @@ def without_renames(schema: Schema) -> Schema:
     return tuple(replace(column, renamed_from=None) for column in schema)
 
 
-def evolved(found: Schema, difference: SchemaDifference) -> Schema:
-    """Return ``found`` with altered columns as they become, and missing ones added."""
+def evolved(actual: Schema, difference: SchemaDifference) -> Schema:
+    """Return ``actual`` with altered columns as they become, and missing ones added."""
     altered = {pair.found.name: pair for pair in difference.altered}
-    kept = (_altered(column, altered[column.name]) if column.name in altered else column for column in found)
-    return (*kept, *without_renames(difference.missing))
+    changed = (_altered(column, altered[column.name]) if column.name in altered else column for column in actual)
+    return (*changed, *without_renames(difference.missing))
 
 
 def _altered(column: Column, pair: ColumnPair) -> Column:

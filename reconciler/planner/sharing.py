@@ -37,6 +37,6 @@ def spoils(change: Change, mine: DesiredTable, other: DesiredTable) -> bool:
 
 
 def _differences(other: DesiredTable, schema: Schema, columns: Schema) -> list[Column | ColumnPair]:
-    found = compare(schema, columns)
-    extra = found.extra if other.extra_columns is ExtraColumns.CONFLICT else ()
-    return [*found.missing, *found.altered, *found.changed, *found.unclear, *extra]
+    difference = compare(schema, columns)
+    extra = difference.extra if other.extra_columns is ExtraColumns.CONFLICT else ()
+    return [*difference.missing, *difference.altered, *difference.changed, *difference.unclear, *extra]

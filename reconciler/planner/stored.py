@@ -113,8 +113,8 @@ def _other_columns(
 
 def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
     """Return how the block's and the data's columns differ, if they are compared."""
-    found = found_columns(desired, facts)
-    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
+    columns = found_columns(desired, facts)
+    return _NO_DIFFERENCE if columns is None or desired.schema is None else compare(desired.schema, columns)
 
 
 def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:

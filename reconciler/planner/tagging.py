@@ -51,18 +51,18 @@ def tag_change(
     """
     listed = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
     recorded = listed if live is not None and ownership.owner_of(live.properties) is not None else frozenset()
-    found, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
-    if found is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
-        found = tags_of_new(desired, is_written=desired.schema is not None)
-    if found is None:
+    live_tags, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
+    if live_tags is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
+        live_tags = tags_of_new(desired, is_written=desired.schema is not None)
+    if live_tags is None:
         return TagChange(tuple(sorted(listed)))
-    before = {name: found.there[name] for name in sorted(wanted.keys() | recorded) if name in found.there}
+    before = {name: live_tags.there[name] for name in sorted(wanted.keys() | recorded) if name in live_tags.there}
     other = [name for name in wanted if name in before and before[name] != wanted[name]]
     taken = [] if context.take_over else [name for name in other if name not in recorded]
     if taken:
         return TagChange(blocked=Why(ReasonCode.TAG_TAKEN, _named(taken, before)))
-    if found.missing:
-        return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _named(found.missing, wanted)))
+    if live_tags.missing:
+        return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _named(live_tags.missing, wanted)))
     is_able = context.capabilities.alter_table and context.capabilities.table_markers
     if before == wanted:
         return TagChange(tuple(wanted) if is_able else tuple(sorted(listed)))
@@ -75,8 +75,8 @@ def tag_change(
 
 def tags_of_new(desired: DesiredTable, *, is_written: bool) -> FoundTags:
     """Return the tags of a dataset that is not there yet, which has one version if the plan writes it."""
-    there = (_FIRST_VERSION,) if is_written else ()
-    return FoundTags(missing=tuple(name for name, target in sorted(desired.tags.items()) if target not in there))
+    versions = (_FIRST_VERSION,) if is_written else ()
+    return FoundTags(missing=tuple(name for name, target in sorted(desired.tags.items()) if target not in versions))
 
 
 def _named(names: Iterable[str], targets: Mapping[str, str]) -> Params:
@@ -91,10 +91,10 @@ def is_only_tagged(before: ObjectView, after: ObjectView) -> bool:
 
 def why_tagged(before: ObjectView, after: ObjectView) -> Why:
     """Return the reason for a change of tags."""
-    there, wanted = before.tags or {}, after.tags or {}
+    current, wanted = before.tags or {}, after.tags or {}
     params: Params = {}
-    if tagged := tuple(name for name, target in wanted.items() if there.get(name) != target):
+    if tagged := tuple(name for name, target in wanted.items() if current.get(name) != target):
         params["tagged"] = tagged
-    if untagged := tuple(there.keys() - wanted.keys()):
+    if untagged := tuple(current.keys() - wanted.keys()):
         params["untagged"] = tuple(sorted(untagged))
     return Why(ReasonCode.TAGS, params)

@@ -55,9 +55,9 @@ def _wrapped(value: object) -> object:
 
 def _clauses(clauses: Iterable[_Clause], values: Mapping[str, object]) -> Iterator[str]:
     for clause in clauses:
-        for one in (clause,) if isinstance(clause, str) else clause:
-            if _named(one) <= values.keys():
-                yield one.format_map(values)
+        for alternative in (clause,) if isinstance(clause, str) else clause:
+            if _named(alternative) <= values.keys():
+                yield alternative.format_map(values)
                 break
 
 
