@@ -164,8 +164,8 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         lines = (" ".join(line.split()) for line in _TAGS.sub("\n", text).splitlines())
         token = self._headers.get("Authorization", "").partition(" ")[2]
         reason = scrub(next((line for line in lines if line), "") or answer.reason, [token])
-        said = f"it answers {answer.status}: {reason[:_LONGEST_REASON]}"
+        problem = f"it answers {answer.status}: {reason[:_LONGEST_REASON]}"
         if answer.status in (401, 403):
             check = "check `auth_token`" if token else "it may want a token: `auth: jwt` with `auth_token`"
-            return LoginRefusedError(f"the metastore at {self._address} refuses the login: {said}; {check}")
-        return TTransportException(TTransportException.UNKNOWN, said)
+            return LoginRefusedError(f"the metastore at {self._address} refuses the login: {problem}; {check}")
+        return TTransportException(TTransportException.UNKNOWN, problem)

@@ -81,12 +81,12 @@ class HiveCatalogs:
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        place = self._fetch(name).locationUri
-        home = locations.home_of(place)
-        if home == place:
+        current = self._fetch(name).locationUri
+        home = locations.home_of(current)
+        if home == current:
             return
         default = self._default(name)
-        if default is not None and locations.same(default.locationUri, place):
+        if default is not None and locations.same(default.locationUri, current):
             self._write(name, Catalog(name=name, locationUri=home))
 
     def alter(
@@ -140,10 +140,10 @@ class HiveCatalogs:
             raise errors.NamespaceNotEmptyError(
                 f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped"
             )
-        held = [*self.databases.counting((name, found) for found in self.databases.names(name))]
+        held = [*self.databases.counting((name, database) for database in self.databases.names(name))]
         if held:
-            some = ", ".join(sorted(live.id[-1] for live in held)[:5])
-            raise errors.NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
+            examples = ", ".join(sorted(live.id[-1] for live in held)[:5])
+            raise errors.NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {examples}")
         catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
         parked.locationUri = locations.new_place_in(catalog.locationUri)
@@ -154,9 +154,9 @@ class HiveCatalogs:
             if default is not None:
                 with suppress(errors.NamespaceNotFoundError):
                     self.databases.drop((name, entries.DEFAULT_DATABASE))
-            found = self._fetch(name).locationUri
-            if found != parked.locationUri:
-                if found == locations.home_of(found):
+            location = self._fetch(name).locationUri
+            if location != parked.locationUri:
+                if location == locations.home_of(location):
                     self._restore_default(default)
                 raise errors.ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by another client")
             with self._racing(name, "dropping"):

@@ -33,8 +33,8 @@ class MetastoreAddress(NamedTuple):
         return self.scheme != "thrift"
 
     def __str__(self) -> str:
-        place = f"{self.host}:{self.port}"
-        return f"{self.scheme}://{place}{self.path}" if self.is_http else place
+        authority = f"{self.host}:{self.port}"
+        return f"{self.scheme}://{authority}{self.path}" if self.is_http else authority
 
 
 def _address(uri: str) -> MetastoreAddress:
@@ -142,10 +142,10 @@ class HiveConfig(ServiceLimits, BackendConfig):
     @model_validator(mode="after")
     def _login_is_whole(self) -> HiveConfig:
         for auth, keys in _LOGINS.items():
-            given = [key for key in keys if getattr(self, key) is not None]
-            if given and self.auth != auth:
-                raise ValueError(f"`{given[0]}` is given, but `auth` is not {auth}")
-            if self.auth == auth and len(given) < len(keys):
+            present = [key for key in keys if getattr(self, key) is not None]
+            if present and self.auth != auth:
+                raise ValueError(f"`{present[0]}` is given, but `auth` is not {auth}")
+            if self.auth == auth and len(present) < len(keys):
                 raise ValueError(f"`auth: {auth}` needs {' and '.join(f'`{key}`' for key in keys)}")
         secret = _LOGINS.get(self.auth, ("",))[-1]
         remote = [address for address in self.uri if not (self.has_tls(address) or is_loopback(address.host))]

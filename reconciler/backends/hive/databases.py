@@ -34,8 +34,8 @@ class Databases:
     def names(self, catalog: str | None) -> list[str]:
         """Return the names of all databases; none if the catalog does not exist."""
         pattern = "*" if catalog is None else f"@{catalog}#*"
-        what = f"listing the databases like `{pattern}`"
-        return list(self.metastore.read(lambda client: client.get_databases(pattern), what))
+        doing = f"listing the databases like `{pattern}`"
+        return list(self.metastore.read(lambda client: client.get_databases(pattern), doing))
 
     def fetch(self, identifier: Identifier) -> Database:
         """Return the struct of a database, even if it does not count.
@@ -43,9 +43,9 @@ class Databases:
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        what = f"namespace `{join(identifier)}`"
-        found: Database = self.metastore.read(lambda client: client.get_database(entries.wire(identifier)), what)
-        return found
+        doing = f"namespace `{join(identifier)}`"
+        database: Database = self.metastore.read(lambda client: client.get_database(entries.wire(identifier)), doing)
+        return database
 
     def find(self, identifier: Identifier) -> Database:
         """Return the struct of a database that counts.
@@ -82,10 +82,10 @@ class Databases:
 
     def contents(self, identifier: Identifier) -> list[str]:
         """Return the names of the tables, views and functions in a database."""
-        name, what = entries.wire(identifier), f"listing what is in `{join(identifier)}`"
+        name, doing = entries.wire(identifier), f"listing what is in `{join(identifier)}`"
         return [
-            *self.metastore.read(lambda client: client.get_all_tables(name), what),
-            *self.metastore.read(lambda client: client.get_functions(name, "*"), what),
+            *self.metastore.read(lambda client: client.get_all_tables(name), doing),
+            *self.metastore.read(lambda client: client.get_functions(name, "*"), doing),
         ]
 
     def create(self, identifier: Identifier, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
@@ -107,12 +107,12 @@ class Databases:
                 lambda: self.fetch(identifier),
             )
         except errors.NamespaceAlreadyExistsError:
-            there = self.fetch(identifier)
-            if self.counts(identifier, there):
+            existing = self.fetch(identifier)
+            if self.counts(identifier, existing):
                 raise
             if identifier not in _METASTORES_OWN:
-                there.locationUri = database.locationUri or there.locationUri
-            return self._write(identifier, there, PropertyChanges(properties))
+                existing.locationUri = database.locationUri or existing.locationUri
+            return self._write(identifier, existing, PropertyChanges(properties))
         return entries.namespace_of_database(identifier, self.fetch(identifier))
 
     def alter(
@@ -138,10 +138,10 @@ class Databases:
         entries.alter_database(database, changes)
         self.write(identifier, database)
         written = entries.namespace_of_database(identifier, self.fetch(identifier))
-        kept = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
-        if kept:  # 2.3 reports success but does not change the description or the location
+        refused = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
+        if refused:  # 2.3 reports success but does not change the description or the location
             raise errors.UnsupportedOperationError(
-                f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{join(identifier)}`"
+                f"{self.impl}: this metastore cannot change `{'`, `'.join(refused)}` of namespace `{join(identifier)}`"
             )
         return written
 
@@ -151,8 +151,8 @@ class Databases:
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        what = f"altering namespace `{join(identifier)}`"
-        self.metastore.write(lambda client: client.alter_database(entries.wire(identifier), database), what)
+        doing = f"altering namespace `{join(identifier)}`"
+        self.metastore.write(lambda client: client.alter_database(entries.wire(identifier), database), doing)
 
     def remove(self, identifier: Identifier, check: Callable[[LiveNamespace], object]) -> None:
         """Drop an empty database, which ``check`` gets; its directory and all files stay.
@@ -166,9 +166,9 @@ class Databases:
         database = self.find(identifier)
         check(entries.namespace_of_database(identifier, database))
         if held := self.contents(identifier):
-            some = ", ".join(sorted(held)[:5])
+            examples = ", ".join(sorted(held)[:5])
             raise errors.NamespaceNotEmptyError(
-                f"{self.impl}: namespace `{join(identifier)}` is not empty, it holds {some}"
+                f"{self.impl}: namespace `{join(identifier)}` is not empty, it holds {examples}"
             )
         if identifier in _METASTORES_OWN:
             self._write(identifier, database, PropertyChanges(remove=frozenset(database.parameters)))
@@ -182,10 +182,10 @@ class Databases:
             NamespaceNotEmptyError: it holds something.
             NamespaceNotFoundError: there is none.
         """
-        name, what = entries.wire(identifier), f"dropping namespace `{join(identifier)}`"
+        name, doing = entries.wire(identifier), f"dropping namespace `{join(identifier)}`"
         try:
             self.metastore.write(
-                lambda client: client.drop_database(name, False, False), what, refused=errors.NamespaceNotEmptyError
+                lambda client: client.drop_database(name, False, False), doing, refused=errors.NamespaceNotEmptyError
             )
         except errors.InternalError:
             self.fetch(identifier)  # for a missing database, 2.3 and 3.1 report only "NullPointerException"

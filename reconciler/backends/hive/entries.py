@@ -104,8 +104,8 @@ def alter_database(database: Database, changes: PropertyChanges) -> None:
     database.description = altered.description or ""
     database.locationUri = altered.locationUri or database.locationUri
     database.ownerName, database.ownerType = altered.ownerName, altered.ownerType
-    kept = changes.applied_to(database.parameters or {})
-    database.parameters = {key: value for key, value in kept.items() if key not in _DATABASE_FIELDS}
+    parameters = changes.applied_to(database.parameters or {})
+    database.parameters = {key: value for key, value in parameters.items() if key not in _DATABASE_FIELDS}
 
 
 def _refuse_empty(properties: Mapping[str, str], keys: Iterable[str]) -> None:
@@ -131,8 +131,8 @@ def _place(key: str, location: str | None, written: Mapping[str, str]) -> dict[s
     """Return the location in force, as written where that is the same place."""
     if not location:
         return {}
-    asked = written.get(key)
-    return {key: asked if asked is not None and locations.same(asked, location) else location}
+    requested = written.get(key)
+    return {key: requested if requested is not None and locations.same(requested, location) else location}
 
 
 # ---- catalogs --------------------------------------------------------------------------------------------------------
@@ -148,10 +148,10 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
 
     _refuse_empty(properties, (_CATALOG_DESCRIPTION, CATALOG_LOCATION))
     described = properties.get(_CATALOG_DESCRIPTION)
-    kept = {key: value for key, value in properties.items() if key != _CATALOG_DESCRIPTION}
+    parameters = {key: value for key, value in properties.items() if key != _CATALOG_DESCRIPTION}
     lines = [] if described is None else [described]
-    if kept or (described is not None and described.rpartition("\n")[2].startswith(_CATALOG_PROPERTIES)):
-        lines.append(_CATALOG_PROPERTIES + json.dumps(kept, ensure_ascii=False, sort_keys=True)[1:])
+    if parameters or (described is not None and described.rpartition("\n")[2].startswith(_CATALOG_PROPERTIES)):
+        lines.append(_CATALOG_PROPERTIES + json.dumps(parameters, ensure_ascii=False, sort_keys=True)[1:])
     return Catalog(name=name, description="\n".join(lines), locationUri=properties.get(CATALOG_LOCATION))
 
 
@@ -206,8 +206,8 @@ def is_lance(table: Table) -> bool:
 
 def is_marked(table: Table) -> bool:
     """Return whether an entry is marked as a Lance table."""
-    said: str = (table.parameters or {}).get(_TABLE_TYPE, "")
-    return said.lower() == _LANCE
+    mark: str = (table.parameters or {}).get(_TABLE_TYPE, "")
+    return mark.lower() == _LANCE
 
 
 def table_of(identifier: Identifier, table: Table) -> LiveTable:
@@ -225,11 +225,11 @@ def foreign_table(identifier: Identifier, table: Table) -> ForeignTable | None:
 def _format(table: Table) -> str:
     """Return the format of a table: a parameter of its writer, or what Hive has."""
     parameters = table.parameters or {}
-    said: str = parameters.get(_TABLE_TYPE) or parameters.get(_SPARK_PROVIDER) or ""
-    if said.lower() == _LANCE:
+    declared: str = parameters.get(_TABLE_TYPE) or parameters.get(_SPARK_PROVIDER) or ""
+    if declared.lower() == _LANCE:
         return f"{_LANCE}, {table.tableType}"
-    if said or table.tableType in _VIEWS:
-        return said or str(table.tableType)
+    if declared or table.tableType in _VIEWS:
+        return declared or str(table.tableType)
     input_format: str = (table.sd and table.sd.inputFormat) or ""
     return input_format.rpartition(".")[2] or str(table.tableType)
 
@@ -264,9 +264,9 @@ def plain_table(identifier: Identifier, location: str) -> Table:
 
 def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
     """Set ``properties`` and the parameters of an external Lance table."""
-    said = properties.get(_TABLE_TYPE, _LANCE)
+    requested = properties.get(_TABLE_TYPE, _LANCE)
     table.tableType = EXTERNAL_TABLE
-    mark = said if said.lower() == _LANCE else _LANCE
+    mark = requested if requested.lower() == _LANCE else _LANCE
     table.parameters = {**properties, _TABLE_TYPE: mark, **SAFEGUARD.applied_to(properties)}
 
 

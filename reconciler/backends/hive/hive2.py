@@ -135,8 +135,8 @@ class Hive2Backend(Backend):
         tables = self._tables.every_table(namespace) if names is None else self._tables.named(namespace, names)
         if not tables:
             self._require(namespace)  # a missing database lists as an empty one
-        found = (entries.foreign_table((*namespace, table.tableName), table) for table in tables)
-        return [foreign for foreign in found if foreign is not None]
+        described = (entries.foreign_table((*namespace, table.tableName), table) for table in tables)
+        return [foreign for foreign in described if foreign is not None]
 
     def _require(self, identifier: Identifier) -> None:
         """Raise NamespaceNotFoundError unless the namespace exists; the root always does."""
@@ -236,9 +236,9 @@ class Hive2Backend(Backend):
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location of a table where its manifest puts the database, else below ``root`` if there is one."""
-        place = self.homes.get(identifier[:-1]) or self._given_place(identifier[:-1])
-        if place is not None:
-            return locations.join(place, identifier[-1])
+        home = self.homes.get(identifier[:-1]) or self._given_place(identifier[:-1])
+        if home is not None:
+            return locations.join(home, identifier[-1])
         return None if self.config.root is None else self._place(self.config.root, identifier)
 
     def _given_place(self, database: Identifier) -> str | None:
@@ -253,10 +253,10 @@ class Hive2Backend(Backend):
                 self._given.setdefault(database, None)
         return self._given.get(database)
 
-    def _seen(self, found: LiveNamespace) -> LiveNamespace:
-        is_given = entries.DATABASE_LOCATION in ownership.recorded_keys(found.properties)
-        self._given[found.id] = found.properties.get(entries.DATABASE_LOCATION) if is_given else None
-        return found
+    def _seen(self, namespace: LiveNamespace) -> LiveNamespace:
+        is_given = entries.DATABASE_LOCATION in ownership.recorded_keys(namespace.properties)
+        self._given[namespace.id] = namespace.properties.get(entries.DATABASE_LOCATION) if is_given else None
+        return namespace
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return the table at ``path``; Hive puts those of ``default`` at the top."""
@@ -284,8 +284,8 @@ class Hive2Backend(Backend):
         """Return everything within ``scope``."""
         with self._metastore.scans.one():
             snapshot = self._scan(scope)
-        for found in snapshot.namespaces.values():
-            self._seen(found)
+        for namespace in snapshot.namespaces.values():
+            self._seen(namespace)
         return snapshot
 
     def _scan(self, scope: Scope) -> Snapshot:
@@ -307,19 +307,19 @@ class Hive2Backend(Backend):
         The databases are read after their tables: one that still exists was there when the tables were listed.
         """
         concerned = [database for database in databases if scope.contains(database) or scope.reaches(database)]
-        wanted = [database for database in concerned if self._is_representable(database[-1])]
-        inner = [database for database in wanted if scope.reaches(database)]
+        readable = [database for database in concerned if self._is_representable(database[-1])]
+        inner = [database for database in readable if scope.reaches(database)]
         loaded = self._tables.marked_tables(inner, scope.contains)
-        namespaces = {live.id: live for live in self._databases.counting(wanted)}
-        found = {(*database, table.tableName): table for database in namespaces for table in loaded.get(database, ())}
-        shown = {identifier: table for identifier, table in found.items() if self._is_representable(identifier[-1])}
+        namespaces = {live.id: live for live in self._databases.counting(readable)}
+        marked = {(*database, table.tableName): table for database in namespaces for table in loaded.get(database, ())}
+        shown = {identifier: table for identifier, table in marked.items() if self._is_representable(identifier[-1])}
         tables = {
             identifier: entries.table_of(identifier, table)
             for identifier, table in shown.items()
             if entries.is_lance(table)
         }
         without = shown.keys() - tables.keys()
-        notes = tuple(_left_out({*concerned, *found} - {*wanted, *shown}))
+        notes = tuple(_left_out({*concerned, *marked} - {*readable, *shown}))
         odd = {identifier: odd_entry(NO_LOCATION, shown[identifier].parameters) for identifier in without}
         return leaving_out(Snapshot(namespaces, tables, notes), odd)
 

@@ -70,9 +70,11 @@ class Hive3Backend(Hive2Backend):
         for name in names:
             with suppress(NamespaceNotFoundError):  # dropped since it was listed
                 namespaces[name,] = self._catalogs.load((name,))
-        namespaces |= {found: live for found, live in below.namespaces.items() if found[:1] in namespaces}
-        tables = {found: live for found, live in below.tables.items() if found[:2] in namespaces}
-        odd = {found: entry for found, entry in below.odd.items() if found[:2] in namespaces}
+        namespaces |= {
+            identifier: live for identifier, live in below.namespaces.items() if identifier[:1] in namespaces
+        }
+        tables = {identifier: live for identifier, live in below.tables.items() if identifier[:2] in namespaces}
+        odd = {identifier: entry for identifier, entry in below.odd.items() if identifier[:2] in namespaces}
         return Snapshot(namespaces, tables, (*below.notes, *_defaults_at_home(namespaces)), odd)
 
     def _level(self, identifier: Identifier) -> Databases | HiveCatalogs:

@@ -60,7 +60,7 @@ class Metastore:
     def read(
         self,
         call: Callable[[Client], ResultT],
-        what: str,
+        doing: str,
         *,
         missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
     ) -> ResultT:
@@ -68,15 +68,15 @@ class Metastore:
 
         Raises:
             ServiceUnavailableError: no metastore answers.
-            BackendError: what the metastore answered to the request ``what``, see :func:`translated`.
+            BackendError: what the metastore answered to the request ``doing``, see :func:`translated`.
         """
-        with translated(self.impl, what, missing=missing):
+        with translated(self.impl, doing, missing=missing):
             return self._run(call, repeatable=True)
 
     def write(
         self,
         call: Callable[[Client], ResultT],
-        what: str,
+        doing: str,
         *,
         missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
         exists: type[errors.BackendError] = errors.InternalError,
@@ -86,13 +86,17 @@ class Metastore:
 
         Raises:
             ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
-            BackendError: what the metastore answered to the request ``what``, see :func:`translated`.
+            BackendError: what the metastore answered to the request ``doing``, see :func:`translated`.
         """
-        with translated(self.impl, what, missing=missing, exists=exists, refused=refused):
+        with translated(self.impl, doing, missing=missing, exists=exists, refused=refused):
             return self._run(call, repeatable=False)
 
     def create(
-        self, call: Callable[[Client], object], what: str, exists: type[errors.BackendError], look: Callable[[], object]
+        self,
+        call: Callable[[Client], object],
+        doing: str,
+        exists: type[errors.BackendError],
+        look: Callable[[], object],
     ) -> None:
         """Create an object by ``call``, as :meth:`write` does.
 
@@ -100,11 +104,11 @@ class Metastore:
         ``look`` then loads the object.
         """
         try:
-            self.write(call, what, exists=exists)
+            self.write(call, doing, exists=exists)
         except errors.InternalError as error:
             with suppress(errors.NamespaceNotFoundError, errors.TableNotFoundError):
                 look()
-                raise exists(f"{self.impl}: {what}: it exists by now") from error
+                raise exists(f"{self.impl}: {doing}: it exists by now") from error
             raise
 
     def close(self) -> None:
@@ -184,8 +188,8 @@ class Metastore:
                 self._idle = [idle for idle in self._idle if idle.address != connection.address]
                 if addresses[self._preferred] == connection.address:
                     self._preferred = (self._preferred + 1) % len(addresses)
-        for one in gone:
-            one.close()
+        for closing in gone:
+            closing.close()
 
     def _connect(self) -> ThriftConnection:
         """Return a connection to the first address that answers, the last one first."""
@@ -240,8 +244,8 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
         return call(client)
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         if _TOO_LONG in str(error):
-            said = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
-            raise TooMuchError(said) from error
+            problem = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
+            raise TooMuchError(problem) from error
         raise _SenselessReplyError(f"its reply is invalid ({error})") from error
 
 

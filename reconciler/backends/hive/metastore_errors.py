@@ -37,7 +37,7 @@ class LoginRefusedError(Exception):
 @contextmanager
 def translated(
     impl: str,
-    what: str,
+    doing: str,
     *,
     missing: type[errors.BackendError],
     exists: type[errors.BackendError] = errors.InternalError,
@@ -47,7 +47,7 @@ def translated(
 
     Args:
         impl: the first word of every message.
-        what: the request, such as ``dropping namespace `a$b```.
+        doing: the request, such as ``dropping namespace `a$b```.
         missing: raised for an object that does not exist.
         exists: raised for a name that is taken.
         refused: raised for an operation that is not possible in the current state.
@@ -60,31 +60,31 @@ def translated(
     try:
         yield
     except (ttypes.NoSuchObjectException, ttypes.UnknownDBException) as error:
-        raise missing(f"{impl}: {what}: {detail(error)}") from error
+        raise missing(f"{impl}: {doing}: {detail(error)}") from error
     except ttypes.AlreadyExistsException as error:
-        raise exists(f"{impl}: {what}: {detail(error)}") from error
+        raise exists(f"{impl}: {doing}: {detail(error)}") from error
     except ttypes.InvalidObjectException as error:
-        raise errors.InvalidInputError(f"{impl}: {what}: the metastore rejects it: {detail(error)}") from error
+        raise errors.InvalidInputError(f"{impl}: {doing}: the metastore rejects it: {detail(error)}") from error
     except ttypes.InvalidOperationException as error:
-        raise refused(f"{impl}: {what}: {detail(error)}") from error
+        raise refused(f"{impl}: {doing}: {detail(error)}") from error
     except ttypes.MetaException as error:
-        raise _of_meta_exception(f"{impl}: {what}", error) from error
+        raise _of_meta_exception(f"{impl}: {doing}", error) from error
     except TApplicationException as error:
         if error.type == TApplicationException.UNKNOWN_METHOD:
-            raise errors.UnsupportedOperationError(f"{impl}: {what}: this metastore does not have the call") from error
-        raise errors.InternalError(f"{impl}: {what}: {detail(error)}") from error
+            raise errors.UnsupportedOperationError(f"{impl}: {doing}: this metastore does not have the call") from error
+        raise errors.InternalError(f"{impl}: {doing}: {detail(error)}") from error
 
 
-def _of_meta_exception(what: str, error: Exception) -> errors.BackendError:
+def _of_meta_exception(prefix: str, error: Exception) -> errors.BackendError:
     """Return the error behind Hive's catch-all, which is only in its text."""
     text = str(error).lower()
     if any(word in text for word in _DENIED):
-        return errors.PermissionDeniedError(f"{what}: {detail(error)}")
+        return errors.PermissionDeniedError(f"{prefix}: {detail(error)}")
     if "has been modified" in text:
-        return errors.ConcurrentModificationError(f"{what}: {detail(error)}")
+        return errors.ConcurrentModificationError(f"{prefix}: {detail(error)}")
     if "no filesystem for scheme" in text:
         return errors.InvalidInputError(
-            f"{what}: {detail(error)}. The metastore creates the directory itself and has no library for this kind of "
-            "location; install it there, or use another location"
+            f"{prefix}: {detail(error)}. The metastore creates the directory itself and has no library for this kind "
+            "of location; install it there, or use another location"
         )
-    return errors.InternalError(f"{what}: {detail(error)}")
+    return errors.InternalError(f"{prefix}: {detail(error)}")

@@ -55,12 +55,12 @@ class TicketLogin:
 
         with _translated():
             name = gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service)
-            asked = gssapi.RequirementFlag
+            flags = gssapi.RequirementFlag
             self._context = gssapi.SecurityContext(
                 name=name,
                 usage="initiate",
                 mech=gssapi.MechType.kerberos,
-                flags=asked.mutual_authentication | asked.confidentiality | asked.integrity,
+                flags=flags.mutual_authentication | flags.confidentiality | flags.integrity,
             )
         self._layer = _NOTHING
 
@@ -141,10 +141,10 @@ class SaslCarrier(TTransportBase):  # type: ignore[misc]
 
     def read(self, sz: int) -> bytes:
         """Return some of the reply."""
-        while not (found := self._frame.read(sz)):
+        while not (data := self._frame.read(sz)):
             (length,) = _LENGTH.unpack(self._carrier.readAll(_LENGTH.size))
             self._frame = BytesIO(self._login.unwrap(self._carrier.readAll(length)))
-        return found
+        return data
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class Tables:
         return [table.tableName for table in self.every_table(database) if entries.is_lance(table)]
 
     def marked_tables(
-        self, databases: Sequence[Identifier], wanted: Callable[[Identifier], bool]
+        self, databases: Sequence[Identifier], is_wanted: Callable[[Identifier], bool]
     ) -> dict[Identifier, list[Table]]:
         """Return the wanted entries of each database that are marked as Lance tables.
 
@@ -61,7 +61,9 @@ class Tables:
 
         def names_in(database: Identifier) -> list[str]:
             picked = self.picked(database)
-            return [name for name in (self._names(database) if picked is None else picked) if wanted((*database, name))]
+            return [
+                name for name in (self._names(database) if picked is None else picked) if is_wanted((*database, name))
+            ]
 
         listed = dict(zip(databases, in_parallel(names_in, databases, self.metastore.config.pool_size), strict=True))
         loaded = self._loaded(listed).items()
@@ -77,9 +79,9 @@ class Tables:
 
     def picked(self, database: Identifier) -> list[str] | None:
         """Return the names that the server's filter finds; None if it refuses."""
-        name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
+        name, doing = entries.wire(database), f"listing the tables of `{join(database)}`"
         try:
-            return self.metastore.read(lambda client: list(client.get_table_names_by_filter(name, IS_LANCE, -1)), what)
+            return self.metastore.read(lambda client: list(client.get_table_names_by_filter(name, IS_LANCE, -1)), doing)
         except errors.NamespaceNotFoundError:
             return []
         except (errors.InternalError, errors.InvalidInputError, errors.PermissionDeniedError) as error:
@@ -89,19 +91,19 @@ class Tables:
             return None
 
     def _names(self, database: Identifier) -> list[str]:
-        name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
-        return self.metastore.read(lambda client: list(client.get_all_tables(name)), what)
+        name, doing = entries.wire(database), f"listing the tables of `{join(database)}`"
+        return self.metastore.read(lambda client: list(client.get_all_tables(name)), doing)
 
     def _loaded(self, listed: Mapping[Identifier, Sequence[str]]) -> dict[Identifier, list[Table]]:
         """Return the named tables that still exist."""
-        found: dict[Identifier, list[Table]] = {database: [] for database in listed}
+        loaded: dict[Identifier, list[Table]] = {database: [] for database in listed}
         for database, tables in self._batches(listed):
-            found[database] += tables
+            loaded[database] += tables
         for database, names in listed.items():
-            for name in sorted(set(names) - {table.tableName for table in found[database]}):
+            for name in sorted(set(names) - {table.tableName for table in loaded[database]}):
                 with suppress(errors.TableNotFoundError):  # dropped since it was listed
-                    found[database].append(self.fetch((*database, name)))
-        return found
+                    loaded[database].append(self.fetch((*database, name)))
+        return loaded
 
     def _batches(self, listed: Mapping[Identifier, Sequence[str]]) -> Iterator[tuple[Identifier, list[Table]]]:
         """Yield the named tables in batches of one call, each with its database."""
@@ -117,12 +119,12 @@ class Tables:
     def load_batch(self, batch: tuple[Identifier, Sequence[str]]) -> list[Table]:
         """Return the named tables that exist."""
         database, names = batch
-        what = f"loading tables of `{join(database)}`"
+        doing = f"loading tables of `{join(database)}`"
         request = ttypes.GetTablesRequest(
             dbName=database[-1], tblNames=list(names), catName=entries.catalog_in(database)
         )
         try:
-            return self.metastore.read(lambda client: list(client.get_table_objects_by_name_req(request).tables), what)
+            return self.metastore.read(lambda client: list(client.get_table_objects_by_name_req(request).tables), doing)
         except errors.NamespaceNotFoundError:
             return []
 
@@ -134,9 +136,9 @@ class Tables:
         """
         *database, name = identifier
         request = ttypes.GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_in(database))
-        what = f"table `{join(identifier)}`"
+        doing = f"table `{join(identifier)}`"
         answer = self.metastore.read(
-            lambda client: client.get_table_req(request), what, missing=errors.TableNotFoundError
+            lambda client: client.get_table_req(request), doing, missing=errors.TableNotFoundError
         )
         table: Table = answer.table
         return table
@@ -193,9 +195,9 @@ class Tables:
         Raises:
             TableNotFoundError: there is none.
         """
-        database, what = entries.wire(identifier[:-1]), f"dropping table `{join(identifier)}`"
+        database, doing = entries.wire(identifier[:-1]), f"dropping table `{join(identifier)}`"
         self.metastore.write(
-            lambda client: client.drop_table(database, identifier[-1], False), what, missing=errors.TableNotFoundError
+            lambda client: client.drop_table(database, identifier[-1], False), doing, missing=errors.TableNotFoundError
         )
 
     def alter(
@@ -341,15 +343,15 @@ def make_directory(metastore: Metastore, location: str, database: Identifier = (
         pk_name=table.tableName,
         catName=table.catName,
     )
-    what = f"making directory {locations.redact(location)}"
+    doing = f"making directory {locations.redact(location)}"
     try:
-        metastore.write(lambda client: client.create_table_with_constraints(table, [impossible], []), what)
+        metastore.write(lambda client: client.create_table_with_constraints(table, [impossible], []), doing)
     except errors.InvalidInputError as error:
         if not isinstance(error.__cause__, ttypes.InvalidObjectException):
             raise
         return  # also for a missing database, which the next create reports
     # A service without keys has created the table; it points at a place that is always empty.
-    metastore.write(lambda client: client.drop_table(entries.wire(database), table.tableName, False), what)
+    metastore.write(lambda client: client.drop_table(entries.wire(database), table.tableName, False), doing)
 
 
 def _part(table: Table, changes: PropertyChanges, location: str | None) -> object:

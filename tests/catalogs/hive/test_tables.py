@@ -57,8 +57,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     read = Calls.read
 
-    def counting(self: Calls, call: Callable[[Client], ResultT], what: str, **errors: type[BackendError]) -> ResultT:
-        return read(self, lambda client: call(_Counting(client, counted)), what, **errors)  # type: ignore[arg-type]
+    def counting(self: Calls, call: Callable[[Client], ResultT], doing: str, **errors: type[BackendError]) -> ResultT:
+        return read(self, lambda client: call(_Counting(client, counted)), doing, **errors)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Calls, "read", counting)
     return counted
@@ -218,10 +218,10 @@ def _interfere(backend: Hive2Backend, other: Callable[[], object]) -> None:
     """Have ``other`` happen after the backend's next read of a table, right before its write."""
     calls, write = backend._metastore, backend._metastore.write
 
-    def after_the_other(call: Callable[[Client], ResultT], what: str, **errors: type[BackendError]) -> ResultT:
+    def after_the_other(call: Callable[[Client], ResultT], doing: str, **errors: type[BackendError]) -> ResultT:
         calls.write = write  # type: ignore[method-assign]  # only once
         other()
-        return write(call, what, **errors)
+        return write(call, doing, **errors)
 
     calls.write = after_the_other  # type: ignore[method-assign]  # for the next write
 
