@@ -120,28 +120,28 @@ class DirBackend(Backend):
 
     def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
         """Return the namespaces that hold something, with all those above ``part``."""
-        found = contents.namespaces_in_use
-        beside = part.beside({*found, *entered}) if part and not contents.is_whole else None
-        return found if beside is None else found | self._manifest.read(beside).namespaces_in_use
+        in_use = contents.namespaces_in_use
+        beside = part.beside({*in_use, *entered}) if part and not contents.is_whole else None
+        return in_use if beside is None else in_use | self._manifest.read(beside).namespaces_in_use
 
     def _add_root_tables(
         self, contents: ManifestRows, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
     ) -> None:
         """Update ``tables`` by the directories under the root."""
         entries = {
-            table.id: place
+            table.id: directory
             for table in tables.values()
-            if len(table.id) == 1 and scope.contains(table.id) and (place := self._root_directory(table))
+            if len(table.id) == 1 and scope.contains(table.id) and (directory := self._root_directory(table))
         }
         present = set(self._directory.directories()) if entries else set()
         marked = self._directory.marked(present.intersection(entries.values()))
-        for identifier, place in entries.items():
-            if place not in present or place in marked:
+        for identifier, directory in entries.items():
+            if directory not in present or directory in marked:
                 del tables[identifier]
         taken = self._taken(contents, contents.occupied.__contains__)
-        found, hidden = self._directory.tables(taken, lambda name: scope.contains((name,)))
+        listed, hidden = self._directory.tables(taken, lambda name: scope.contains((name,)))
         notes += hidden
-        for name, directory in found.items():
+        for name, directory in listed.items():
             if (name,) in tables:
                 notes.append(f"the directory `{directory}` is hidden by the table `{name}`, which is elsewhere")
             else:
@@ -197,10 +197,10 @@ class DirBackend(Backend):
 
     def _half_gone(self, rows: Iterable[Row]) -> list[LiveTable]:
         tables = [self._live_table(row) for row in rows if row.object_type == TABLE and not check_name(row.object_id)]
-        places = [self._root_directory(table) for table in tables]
+        directories = [self._root_directory(table) for table in tables]
         with storage.translated(self.config.root, self.config.storage):
-            marked = self._directory.marked({*places} - {""})
-        return [table for table, place in zip(tables, places, strict=True) if place in marked]
+            marked = self._directory.marked({*directories} - {""})
+        return [table for table, directory in zip(tables, directories, strict=True) if directory in marked]
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class DirBackend(Backend):
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table; one known by its directory must stay there."""
         row = Row(join(identifier), TABLE, self._places.stored(location), metadata_of(properties))
-        made = self._live_table(row)
+        table = self._live_table(row)
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveTable]:
             self._namespace(contents, identifier[:-1])
@@ -259,14 +259,14 @@ class DirBackend(Backend):
                 raise errors.TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
             listed = self._listed_table(contents, identifier)
             if self._entry_table(contents, identifier) or (
-                listed and not locations.same(listed.location, made.location)
+                listed and not locations.same(listed.location, table.location)
             ):
                 raise errors.TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
-            return _put(contents.without(row.object_id), identifier, row), made
+            return _put(contents.without(row.object_id), identifier, row), table
 
         self._manifest.update(change, join(identifier))
-        self._claim(made)
-        return made
+        self._claim(table)
+        return table
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table; mark a directory that would become a table."""
@@ -303,14 +303,14 @@ class DirBackend(Backend):
         of a table in a namespace is marked before the commit, so that an interruption leaves no table of its own. That
         of a root table is marked after, because the table would be missing until then.
         """
-        wanted = None if location is None else self._places.stored(location)
+        target = None if location is None else self._places.stored(location)
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, tuple[LiveTable, LiveTable]]:
             live = self._checked(self._table(contents, identifier))
             entry = contents.find(join(identifier)) or Row(
                 join(identifier), TABLE, self._places.relative(live.location)
             )
-            row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
+            row = replace(entry, location=target or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
                 # The rows of its versions, which are of the old data, leave with the table's own.
@@ -381,24 +381,24 @@ class DirBackend(Backend):
 
     def _namespace(self, contents: ManifestRows, identifier: Identifier) -> LiveNamespace:
         """Return a namespace, even without an entry; raise for the outermost missing one."""
-        found = LiveNamespace(identifier)
+        namespace = LiveNamespace(identifier)
         for depth in range(1, len(identifier) + 1):
             text = join(identifier[:depth])
             row = contents.find(text)
             if row is not None and row.object_type == NAMESPACE:
-                found = LiveNamespace(identifier, row.properties())
+                namespace = LiveNamespace(identifier, row.properties())
             elif contents.below(text):
-                found = LiveNamespace(identifier)
+                namespace = LiveNamespace(identifier)
             else:
                 raise errors.NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
-        return found
+        return namespace
 
     def _table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable:
         self._namespace(contents, identifier[:-1])
-        found = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
-        if found is None:
+        table = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
+        if table is None:
             raise errors.TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
-        return found
+        return table
 
     def _entry_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
         row = contents.find(join(identifier))
@@ -409,9 +409,9 @@ class DirBackend(Backend):
         if not row.location:
             raise errors.NotLanceTableError(f"dir: `{row.object_id}` in {MANIFEST} is {NO_LOCATION}")
         table = self._live_table(row)
-        place = self._root_directory(table)
+        directory = self._root_directory(table)
         with storage.translated(self.config.root, self.config.storage):
-            if place and (not self._directory.exists(place) or self._directory.is_marked(place)):
+            if directory and (not self._directory.exists(directory) or self._directory.is_marked(directory)):
                 return None
         return table
 
@@ -439,11 +439,11 @@ class DirBackend(Backend):
 
     def _claim(self, table: LiveTable) -> None:
         """Mark the directory of a root table as a table, for pylance too."""
-        place = self._root_directory(table)
-        if place:
+        directory = self._root_directory(table)
+        if directory:
             with storage.translated(self.config.root, self.config.storage):
-                self._directory.unmark(place)
-                self._directory.reserve(place)
+                self._directory.unmark(directory)
+                self._directory.reserve(directory)
 
     def _retain(self, table: LiveTable) -> None:
         """Unmark the directory of a table whose entry stays after all."""

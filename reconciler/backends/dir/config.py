@@ -33,10 +33,10 @@ class DirConfig(BackendConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_root(cls, given: Any) -> Any:
-        if isinstance(given, dict) and {"root", "path"} <= given.keys():
+    def _one_root(cls, settings: Any) -> Any:
+        if isinstance(settings, dict) and {"root", "path"} <= settings.keys():
             raise ValueError("`path` is another name for `root`: give one of them")
-        return given
+        return settings
 
     @field_validator("manifest_enabled", "dir_listing_enabled")
     @classmethod

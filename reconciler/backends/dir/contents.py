@@ -69,10 +69,10 @@ class ManifestRows:
     @cached_property
     def added(self) -> pa.Table:
         """The rows that are new, or in the place of one that was read."""
-        places = pc.indices_nonzero(self._number_in_changed.is_valid())
-        place_of = dict(zip(self._number_in_changed.take(places).to_pylist(), places.to_pylist(), strict=True))
+        positions = pc.indices_nonzero(self._number_in_changed.is_valid())
+        place_of = dict(zip(self._number_in_changed.take(positions).to_pylist(), positions.to_pylist(), strict=True))
         new = [(place_of.get(number), row) for number, row in enumerate(self.changed.values()) if row is not None]
-        before = pa.array([place for place, _ in new], pa.uint64())
+        before = pa.array([position for position, _ in new], pa.uint64())
 
         def values(name: str) -> pa.Array | pa.ChunkedArray:
             if name in COLUMNS:
@@ -104,11 +104,11 @@ class ManifestRows:
     def look_up(self, object_ids: Iterable[str]) -> None:
         """Find the rows of many objects at once, for :meth:`find`."""
         names = self.read.column("object_id")
-        asked = [*{*object_ids}.difference(self._looked_up)]
-        at = pc.index_in(names, value_set=pa.array(asked, names.type))
-        places = pc.indices_nonzero(pc.is_valid(at))
-        self._looked_up.update(dict.fromkeys(asked))
-        for values in zip(*(self.read.column(name).take(places).to_pylist() for name in COLUMNS), strict=True):
+        new_ids = [*{*object_ids}.difference(self._looked_up)]
+        at = pc.index_in(names, value_set=pa.array(new_ids, names.type))
+        matches = pc.indices_nonzero(pc.is_valid(at))
+        self._looked_up.update(dict.fromkeys(new_ids))
+        for values in zip(*(self.read.column(name).take(matches).to_pylist() for name in COLUMNS), strict=True):
             self._looked_up[values[0]] = Row(*values)
 
     def _look_up(self, object_id: str) -> Row | None:
@@ -119,8 +119,8 @@ class ManifestRows:
         """Return the objects below the namespace ``parent``; all for the root, ``""``."""
         if not parent:
             return self
-        found = self.objects.filter(pc.starts_with(self.objects.column("object_id"), parent + DELIMITER))
-        return ManifestRows(self.places, found)
+        descendants = self.objects.filter(pc.starts_with(self.objects.column("object_id"), parent + DELIMITER))
+        return ManifestRows(self.places, descendants)
 
     def directly_in(self, parent: str) -> ManifestRows:
         """Return the objects in the namespace ``parent`` itself; in the root for ``""``."""
@@ -167,17 +167,17 @@ class ManifestRows:
     def children(self) -> Mapping[Identifier, Collection[str]]:
         """The names of the namespaces directly in each namespace."""
         entered = map(split, self.of_type(NAMESPACE).rows.column("object_id").to_pylist())
-        found: dict[Identifier, set[str]] = {(): set()}
+        names: dict[Identifier, set[str]] = {(): set()}
         for namespace in filter(None, chain(self.namespaces_in_use, entered)):
-            found.setdefault(namespace, set())
-            found.setdefault(namespace[:-1], set()).add(namespace[-1])
-        return found
+            names.setdefault(namespace, set())
+            names.setdefault(namespace[:-1], set()).add(namespace[-1])
+        return names
 
     def large_namespaces(self, more_than: int) -> dict[Identifier, list[str]]:
         """Return the names of the tables in each namespace with more than ``more_than``, but the root."""
         tables = self.of_type(TABLE)
         numbers = pc.value_counts(tables.parent_of_each).to_pylist()
-        large = [one["values"] for one in numbers if one["counts"] > more_than and one["values"]]
+        large = [group["values"] for group in numbers if group["counts"] > more_than and group["values"]]
         return {
             split(parent): [row.object_id.rpartition(DELIMITER)[2] for row in tables.directly_in(parent)]
             for parent in large
@@ -255,8 +255,8 @@ def _below_one_of(tables: Sequence[str], names: pa.ChunkedArray) -> list[str]:
     """Return those of ``names`` that are in one of ``tables``."""
     if not len(names):
         return []
-    found: list[str] = names.filter(pc.is_in(_parents(names), value_set=pa.array(tables, names.type))).to_pylist()
-    return found
+    nested: list[str] = names.filter(pc.is_in(_parents(names), value_set=pa.array(tables, names.type))).to_pylist()
+    return nested
 
 
 def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -96,15 +96,15 @@ class Directory:
         if not self.exists(directory):
             self._write_marker(directory, storage.RESERVED_MARKER)
 
-    def tables(self, taken: Taken, wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
+    def tables(self, taken: Taken, is_wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
         """Return the directory of each table without an entry, and notes on others.
 
-        ``taken``: whether a directory belongs to entries. ``wanted``: which table names are asked for.
+        ``taken``: whether a directory belongs to entries. ``is_wanted``: which table names to return.
         """
-        found: dict[str, str] = {}
+        directory_of: dict[str, str] = {}
         notes: list[str] = []
         listed = [name for name in self.directories() if self.is_listable(name, taken)]
-        candidates = [name for name in listed if wanted(name.removesuffix(SUFFIX))]
+        candidates = [name for name in listed if is_wanted(name.removesuffix(SUFFIX))]
         no_tables = self._where(self._is_no_table, candidates)
         for directory in candidates:
             name = directory.removesuffix(SUFFIX)
@@ -113,13 +113,15 @@ class Directory:
                 continue
             if reason is not None:
                 notes.append(f"the directory `{directory}` cannot be a table: {reason}")
-            elif name in found:
-                first, second = sorted((found[name], directory), key=lambda one: not one.endswith(SUFFIX))
-                found[name] = first
+            elif name in directory_of:
+                first, second = sorted(
+                    (directory_of[name], directory), key=lambda candidate: not candidate.endswith(SUFFIX)
+                )
+                directory_of[name] = first
                 notes.append(f"`{first}` and `{second}` are both the table `{name}`: the first is shown")
             else:
-                found[name] = directory
-        return found, notes
+                directory_of[name] = directory
+        return directory_of, notes
 
     def table(self, name: str, taken: Taken) -> str | None:
         """Return the directory of table ``name`` without an entry, if there is one."""
@@ -172,8 +174,8 @@ class Directory:
 
     def _is_inside(self, directory: str) -> bool:
         """Return whether no symbolic link leads out of the root."""
-        places = (storage.place_of(one) for one in (self._root, locations.join(self._root, directory)))
-        return locations.is_under(*places)
+        paths = (storage.place_of(path) for path in (self._root, locations.join(self._root, directory)))
+        return locations.is_under(*paths)
 
     def _names_in(self, directory: str) -> list[str]:
         if self._local is not None:
@@ -184,9 +186,9 @@ class Directory:
         return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
 
     def _where(self, holds: Callable[[str], bool], directories: Iterable[str]) -> set[str]:
-        asked = list(directories)
-        answers = in_parallel(holds, asked, 1 if self._local is not None else _CONCURRENCY)
-        return {directory for directory, held in zip(asked, answers, strict=True) if held}
+        checked = list(directories)
+        answers = in_parallel(holds, checked, 1 if self._local is not None else _CONCURRENCY)
+        return {directory for directory, held in zip(checked, answers, strict=True) if held}
 
     def _write_marker(self, directory: str, marker: str) -> None:
         if self._local is not None:

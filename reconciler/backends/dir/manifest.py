@@ -74,11 +74,11 @@ class DirManifest:
             latest, key = self._latest, _identity(dataset)
             if latest is not None and latest[0] == key:
                 return latest[1]
-            found = ManifestRows(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
-            self._expect_columns(found)
-            if found.is_whole:
-                self._latest = (key, found)
-            return found
+            rows = ManifestRows(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
+            self._expect_columns(rows)
+            if rows.is_whole:
+                self._latest = (key, rows)
+            return rows
 
         with storage.translated(self._location, self._options):
             return storage.read_latest(self._open, contents_of)
@@ -199,9 +199,9 @@ class DirManifest:
         try:
             for attempt in range(_ATTEMPTS):
                 before = after = self.expect_writable()
-                before.look_up(one.about for one in batch if one.about)
-                for one in batch:
-                    after = one.made_of(after)
+                before.look_up(change.about for change in batch if change.about)
+                for change in batch:
+                    after = change.made_of(after)
                 if after is before or self.commit(before, after):
                     break
                 pause(attempt)
@@ -211,29 +211,29 @@ class DirManifest:
                     f"dir: {shown} was changed by other clients at each of {_ATTEMPTS} attempts; try again"
                 )
         except BaseException as error:  # noqa: BLE001 - each caller raises it
-            for one in batch:
-                one.error = error
+            for change in batch:
+                change.error = error
         finally:
-            for one in batch:
-                one.ended.set()
+            for change in batch:
+                change.ended.set()
 
     def commit(self, before: ManifestRows, after: ManifestRows) -> bool:
         """Return whether ``after`` was committed right after ``before``."""
         from lance.fragment import write_fragments
 
-        place, options, dataset = self._location, self._options, before.dataset
-        with storage.translated(place, options):
+        location, options, dataset = self._location, self._options, before.dataset
+        with storage.translated(location, options):
             if dataset is None:
                 # Without rows: an interrupted first commit must not leave a data file without a version.
-                storage.commit_first(place, after.rows.slice(0, 0), options)
+                storage.commit_first(location, after.rows.slice(0, 0), options)
                 return False
-            kept, loose = kept_and_loose(before, after)
+            fragments, loose = kept_and_loose(before, after)
             written = write_fragments(loose, dataset, storage_options=options or None) if loose.num_rows else []
-            is_made = storage.commit_whole(place, dataset, dataset.lance_schema, [*kept, *written], options)
-            if not is_made or storage.is_latest(place, dataset.version + 1, options):
+            is_made = storage.commit_whole(location, dataset, dataset.lance_schema, [*fragments, *written], options)
+            if not is_made or storage.is_latest(location, dataset.version + 1, options):
                 return is_made
-        there, wanted, had = set(self.read()), set(after), set(before)
-        return wanted - had <= there and there.isdisjoint(had - wanted)
+        current, intended, had = set(self.read()), set(after), set(before)
+        return intended - had <= current and current.isdisjoint(had - intended)
 
 
 def pause(attempt: int) -> None:
@@ -312,14 +312,14 @@ def kept_and_loose(before: ManifestRows, after: ManifestRows) -> tuple[list[Any]
         if _is_plain(fragment) and pc.all(stays.slice(*slices[number]), min_count=0).as_py()
     }
     writing = len(after.added) + sum(pc.sum(stays.slice(*of)).as_py() or 0 for of in _others(slices, kept))
-    for number in sorted(kept, key=lambda one: slices[one][1]):
+    for number in sorted(kept, key=lambda index: slices[index][1]):
         size = slices[number][1]
         if size > max(writing, _SMALL_ROWS):
             break
         kept.remove(number)
         writing += size
-    rest = [before.read.slice(*of).filter(stays.slice(*of)) for of in _others(slices, kept)]
-    return [replace(fragments[number], id=0) for number in sorted(kept)], pa.concat_tables([*rest, after.added])
+    remaining = [before.read.slice(*of).filter(stays.slice(*of)) for of in _others(slices, kept)]
+    return [replace(fragments[number], id=0) for number in sorted(kept)], pa.concat_tables([*remaining, after.added])
 
 
 def _others(slices: Sequence[tuple[int, int]], kept: Collection[int]) -> list[tuple[int, int]]:

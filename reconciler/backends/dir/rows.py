@@ -168,7 +168,7 @@ class Part:
     def above(self) -> frozenset[Identifier]:
         """The namespaces above the wanted objects, without the root; scans return them."""
         inside = chain(self.named, ((*namespace, "") for namespace in self.whole))
-        return frozenset(found[:depth] for found in inside for depth in range(1, len(found)))
+        return frozenset(identifier[:depth] for identifier in inside for depth in range(1, len(identifier)))
 
     @property
     def is_about_root(self) -> bool:
@@ -185,11 +185,11 @@ class Part:
         if self.is_about_root:
             return None
         if len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
-            texts = [*map(join, self.named), *(join(one) + end for one in self.whole for end in _ENDS)]
-            wanted = [f"(object_id >= {_quoted(min(texts))} AND object_id <= {_quoted(max(texts))})"]
+            texts = [*map(join, self.named), *(join(namespace) + end for namespace in self.whole for end in _ENDS)]
+            conditions = [f"(object_id >= {_quoted(min(texts))} AND object_id <= {_quoted(max(texts))})"]
         else:
-            wanted = [*map(_below, self.whole), *map(_is, self.named)]
-        return " OR ".join([*wanted, *map(_is, self.above - self.named)]) or "false"
+            conditions = [*map(_below, self.whole), *map(_is, self.named)]
+        return " OR ".join([*conditions, *map(_is, self.above - self.named)]) or "false"
 
     def has_note(self, parent: Identifier) -> bool:
         """Return whether a note on an invalid name in ``parent`` is in scope."""
