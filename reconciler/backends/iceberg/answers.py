@@ -141,9 +141,9 @@ def vended_options(answer: Mapping[str, object], location: str) -> dict[str, str
     Iceberg's own clients (`s3.*`, `gcs.*`, `adls.*`).
     """
     entries = answer.get("storage-credentials")
-    credentials = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
-    meant = [one for one in credentials if location.startswith(str(one.get("prefix") or ""))]
-    best = max(meant, key=lambda one: len(str(one.get("prefix") or "")), default={})
+    credentials = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+    matching = [entry for entry in credentials if location.startswith(str(entry.get("prefix") or ""))]
+    best = max(matching, key=lambda entry: len(str(entry.get("prefix") or "")), default={})
     return dict(_renamed({**_texts(answer.get("config")), **_texts(best.get("config"))}))
 
 

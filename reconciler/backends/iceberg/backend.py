@@ -112,16 +112,16 @@ class IcebergBackend(HttpBackend):
         with self._http.scans.one():
             names = [name for name in self._warehouse_names(scope) if scope.contains((name,)) or scope.reaches((name,))]
             starts = [(name,) for name in self._existing(names, required=self.config.warehouse_names)]
-            found = walk(self._server, starts, scope, self.parallelism)
-            entries = in_parallel(load, found.tables, self.parallelism)
-        for identifier, entry in zip(found.tables, entries, strict=True):
+            listing = walk(self._server, starts, scope, self.parallelism)
+            entries = in_parallel(load, listing.tables, self.parallelism)
+        for identifier, entry in zip(listing.tables, entries, strict=True):
             if entry is not None and entry.unreadable:
                 remedy = "repair or drop it there, grant the right to read it, or leave it out with `scope`"
                 reason = f"it is a table that {entry.unreadable}; {remedy}"
                 odd[identifier] = odd_entry(f"it {entry.unreadable}" if entry.properties else reason, entry.properties)
             elif entry is not None and entry.is_lance:
                 tables[identifier] = _live(identifier, entry)
-        return leaving_out(Snapshot(found.namespaces, tables, tuple(sorted(found.notes))), odd)
+        return leaving_out(Snapshot(listing.namespaces, tables, tuple(sorted(listing.notes))), odd)
 
     def _listed(self, identifier: Identifier) -> TableEntry | None:
         """Return a listed table, or that it is not found; None when it vanished."""
@@ -184,18 +184,18 @@ class IcebergBackend(HttpBackend):
         Where tables are named, a view is left out that the caller may not list; a create meets it.
         """
         entries = self._tables(namespace, names)
-        found = [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance]
+        foreign = [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance]
         if len(namespace) < 2:
-            return found
+            return foreign
         try:
-            others = [(name, "view") for name in self._server.views(namespace)]
+            listed = [(name, "view") for name in self._server.views(namespace)]
         except errors.PermissionDeniedError:
             if names is None:
                 raise
-            others = []
-        others += [(name, self._server.other_kind) for name in self._server.others(namespace)]
+            listed = []
+        listed += [(name, self._server.other_kind) for name in self._server.others(namespace)]
         concerns = every_name if names is None else names.__contains__
-        return found + [ForeignTable((*namespace, name), None, kind) for name, kind in others if concerns(name)]
+        return foreign + [ForeignTable((*namespace, name), None, kind) for name, kind in listed if concerns(name)]
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location below ``root``; without one, Polaris's own."""
@@ -250,9 +250,9 @@ class IcebergBackend(HttpBackend):
         listed = (server.namespaces, server.tables, server.views, server.others)
         held = [name for names in listed for name in names(identifier)]
         if held:
-            some = ", ".join(f"`{name}`" for name in sorted(held)[:3])
+            examples = ", ".join(f"`{name}`" for name in sorted(held)[:3])
             raise errors.NamespaceNotEmptyError(
-                f"iceberg: namespace `{join(identifier)}` is not empty: it holds {some}"
+                f"iceberg: namespace `{join(identifier)}` is not empty: it holds {examples}"
             )
         server.drop_namespace(identifier)
 
@@ -263,8 +263,8 @@ class IcebergBackend(HttpBackend):
         """
         _require_below_warehouse(identifier)
         self._checked(self.load_namespace(identifier))
-        own = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities().namespace_places
-        self._server.update_properties(identifier, replace(changes, remove=changes.remove - own))
+        protected = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities().namespace_places
+        self._server.update_properties(identifier, replace(changes, remove=changes.remove - protected))
         return self.load_namespace(identifier)
 
     # ---- tables --------------------------------------------------------------------------------------------------
@@ -275,8 +275,8 @@ class IcebergBackend(HttpBackend):
         if name != name.lower() and name not in (names := self._server.tables(identifier[:-1], name.__eq__)):
             # The answer to a create names no table, so the name that a service folds it to is looked up.
             self._server.drop_table(identifier)
-            kept = next((found for found in names if found.lower() == name.lower()), name.lower())
-            require_kept(self.impl, identifier, (*identifier[:-1], kept))
+            stored = next((listed for listed in names if listed.lower() == name.lower()), name.lower())
+            require_kept(self.impl, identifier, (*identifier[:-1], stored))
         return _live(identifier, entry)
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
@@ -310,11 +310,11 @@ class IcebergBackend(HttpBackend):
         entry = self._lance_entry(identifier)
         for attempt in count():
             self._checked(_live(identifier, entry))
-            merge, place = _pending(entry, changes, location)
-            if not merge and place is None:
+            merge, target = _pending(entry, changes, location)
+            if not merge and target is None:
                 break
             try:
-                entry = self._server.commit(identifier, entry.uuid, merge, place)
+                entry = self._server.commit(identifier, entry.uuid, merge, target)
                 break
             except (errors.ConcurrentModificationError, BrokenOffCommitError):
                 pause = self.commit_retry.wait(attempt)
@@ -360,8 +360,8 @@ class IcebergBackend(HttpBackend):
 
     def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
         """Return every warehouse that the configuration, the manifest or ``scope`` names."""
-        others = (self.outermost_names | scope.outermost) - {*self.config.warehouse_names}
-        names = [*self.config.warehouse_names, *sorted(others)]
+        unconfigured = (self.outermost_names | scope.outermost) - {*self.config.warehouse_names}
+        names = [*self.config.warehouse_names, *sorted(unconfigured)]
         if not names:
             raise errors.InvalidInputError(
                 "iceberg: no warehouse is named, and the service cannot list them; name them in `warehouses`"
@@ -373,15 +373,15 @@ class IcebergBackend(HttpBackend):
 
         A missing one that is ``required`` is an error.
         """
-        found = []
+        existing = []
         for name in names:
             try:
                 self._server.routes(name)
-                found.append(name)
+                existing.append(name)
             except errors.NamespaceNotFoundError:
                 if name in required:
                     raise
-        return found
+        return existing
 
     def _tables(self, identifier: Identifier, names: Collection[str] | None = None) -> dict[str, TableEntry]:
         """Return all tables of a namespace, or those named, whatever their format.
@@ -393,10 +393,10 @@ class IcebergBackend(HttpBackend):
                 self.load_namespace(identifier)
             return {}
         concerns = every_name if names is None else names.__contains__
-        found = self._loaded(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
-        if not found and names is None:
+        entries = self._loaded(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
+        if not entries and names is None:
             self.load_namespace(identifier)
-        return found
+        return entries
 
     def _loaded(self, parent: Identifier, names: Sequence[str]) -> dict[str, TableEntry]:
         """Return the listed tables ``names``, unreadable ones included.
@@ -445,7 +445,9 @@ def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) 
 
 def _is_contested(entry: TableEntry, again: TableEntry, changes: PropertyChanges, location: str | None) -> bool:
     """Return whether a part of a change now has neither the value of ``entry`` nor the wanted one."""
-    if location is not None and not any(locations.same(again.location, one) for one in (entry.location, location)):
+    if location is not None and not any(
+        locations.same(again.location, expected) for expected in (entry.location, location)
+    ):
         return True
-    wanted = {**changes.set, **dict.fromkeys(changes.remove)}
-    return any(again.properties.get(key) not in (entry.properties.get(key), value) for key, value in wanted.items())
+    intended = {**changes.set, **dict.fromkeys(changes.remove)}
+    return any(again.properties.get(key) not in (entry.properties.get(key), value) for key, value in intended.items())

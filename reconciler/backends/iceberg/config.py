@@ -72,13 +72,13 @@ class IcebergConfig(HttpConfig):
             raise ValueError(
                 "`rest.sigv4-enabled` and `auth_token` or `credential` are two ways to authenticate; give one"
             )
-        given = [self.access_key_id, self.secret_access_key, self.session_token]
+        keys = [self.access_key_id, self.secret_access_key, self.session_token]
         is_said = self.signing_region is not None or "signing_name" in self.model_fields_set
-        if not self.sigv4_enabled and (is_said or any(one is not None for one in given)):
+        if not self.sigv4_enabled and (is_said or any(key is not None for key in keys)):
             raise ValueError(
                 "keys of `rest.*` are for signed requests; set `rest.sigv4-enabled` to true, or leave them out"
             )
-        if (given[0] is None) != (given[1] is None) or (given[0] is None and given[2] is not None):
+        if (keys[0] is None) != (keys[1] is None) or (keys[0] is None and keys[2] is not None):
             raise ValueError("`rest.access-key-id` and `rest.secret-access-key` are given together, or neither")
         return self
 

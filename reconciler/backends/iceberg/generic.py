@@ -38,13 +38,13 @@ class GenericServer(IcebergServer):
         Raises:
             InvalidInputError: the server has no generic tables.
         """
-        found = super().routes(warehouse)
-        if not found.has_generic:
+        routes = super().routes(warehouse)
+        if not routes.has_generic:
             raise InvalidInputError(
                 f"iceberg: the service offers no generic tables in `{warehouse}`; leave out `tables: generic`, which "
                 "is for Apache Polaris"
             )
-        return found
+        return routes
 
     def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """Return the names of all generic tables in ``parent``, of whatever format."""
@@ -97,5 +97,5 @@ def _entry(answer: Mapping[str, Any], doing: str) -> TableEntry:
         raise InternalError(f"iceberg: {doing}: the answer is not a generic table; check what answers at this URL")
     location = table.get("base-location")
     properties = {**properties_in(table, doing), TABLE_TYPE: table["format"]}
-    found = TableEntry(location=location if isinstance(location, str) else "", properties=properties)
-    return replace(found, unreadable="names no `base-location`") if found.is_lance and not found.location else found
+    entry = TableEntry(location=location if isinstance(location, str) else "", properties=properties)
+    return replace(entry, unreadable="names no `base-location`") if entry.is_lance and not entry.location else entry

@@ -125,10 +125,10 @@ class IcebergServer:
         query = {"parent": routes.parent(levels)} if levels else {}
 
         def read() -> Iterator[str]:
-            for found in self._pages(routes.namespaces, "namespaces", query, doing):
-                if not _is_list_of_text(found) or found[:-1] != levels:
-                    raise errors.InternalError(f"iceberg: {doing}: the answer names something else: {found!r:.200}")
-                yield found[-1]
+            for child in self._pages(routes.namespaces, "namespaces", query, doing):
+                if not _is_list_of_text(child) or child[:-1] != levels:
+                    raise errors.InternalError(f"iceberg: {doing}: the answer names something else: {child!r:.200}")
+                yield child[-1]
 
         return names_without_doubles("iceberg", "namespace", parent, read, concerns)
 
@@ -144,16 +144,16 @@ class IcebergServer:
         answer = self._http.json("GET", path, doing=doing, errors=MISSING_NAMESPACE)
         if answer and answer.keys().isdisjoint(("namespace", "properties")):
             raise errors.InternalError(f"iceberg: {doing}: the answer describes no namespace")
-        kept = answer.get("namespace")
-        if _is_list_of_text(kept):
-            require_kept("iceberg", identifier, (identifier[0], *kept))
+        levels = answer.get("namespace")
+        if _is_list_of_text(levels):
+            require_kept("iceberg", identifier, (identifier[0], *levels))
         return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
 
-    def home(self, namespace: Identifier, given: Mapping[Identifier, str] = _NO_HOMES) -> str | None:
+    def home(self, namespace: Identifier, configured: Mapping[Identifier, str] = _NO_HOMES) -> str | None:
         """Return the location below which a namespace has its tables; None where the server has no such rule.
 
-        Polaris places a namespace that names no location in its parent's. ``given`` has locations that the manifest
-        gives namespaces.
+        Polaris places a namespace that names no location in its parent's. ``configured`` has locations that the
+        manifest gives namespaces.
         """
         try:
             base = self.routes(namespace[0]).base
@@ -161,18 +161,20 @@ class IcebergServer:
             return None
         if base is None or len(namespace) == 1:
             return base
-        if namespace in given:
-            return given[namespace]
+        if namespace in configured:
+            return configured[namespace]
         if namespace not in self._homes:
             with suppress(errors.NamespaceNotFoundError):
                 self.namespace(namespace)
-            self._homes.setdefault(namespace, locations.join(self.home(namespace[:-1], given) or base, namespace[-1]))
+            self._homes.setdefault(
+                namespace, locations.join(self.home(namespace[:-1], configured) or base, namespace[-1])
+            )
         return self._homes[namespace]
 
-    def _seen_at_home(self, found: LiveNamespace) -> LiveNamespace:
-        if "location" in found.properties:
-            self._homes[found.id] = found.properties["location"]
-        return found
+    def _seen_at_home(self, namespace: LiveNamespace) -> LiveNamespace:
+        if "location" in namespace.properties:
+            self._homes[namespace.id] = namespace.properties["location"]
+        return namespace
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
         """Create a namespace and return it; not every server requires its parent.
@@ -190,10 +192,10 @@ class IcebergServer:
             body={"namespace": levels, "properties": dict(properties)},
             errors={**MISSING_NAMESPACE, 409: errors.NamespaceAlreadyExistsError},
         )
-        kept = answer.get("namespace")
-        if _is_list_of_text(kept) and kept != levels:
-            self.drop_namespace((warehouse, *kept))
-            require_kept("iceberg", identifier, (warehouse, *kept))
+        stored = answer.get("namespace")
+        if _is_list_of_text(stored) and stored != levels:
+            self.drop_namespace((warehouse, *stored))
+            require_kept("iceberg", identifier, (warehouse, *stored))
         return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
 
     def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
@@ -268,7 +270,7 @@ class IcebergServer:
             UnreadableTableError: the service fails at this table.
         """
         doing = f"load {table_called(identifier)}"
-        found = self._http.reread(
+        tagged = self._http.reread(
             self._table_path(identifier),
             self._seen.get(identifier),
             partial(entry_in, doing=doing),
@@ -276,9 +278,9 @@ class IcebergServer:
             query=_NO_SNAPSHOTS,
             errors={**MISSING_TABLE, 500: UnreadableTableError},
         )
-        if found.etag is not None:
-            self._seen[identifier] = found
-        return found.value
+        if tagged.etag is not None:
+            self._seen[identifier] = tagged
+        return tagged.value
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
         """Return the storage options that the service vends for a table's data.
@@ -379,9 +381,9 @@ class IcebergServer:
         path = self.routes(parent[0]).generic_tables(parent[1:])
         return self._names(parent, "generic tables", path)
 
-    def _names(self, parent: Identifier, what: str, path: str | None = None) -> Iterator[str]:
-        doing = f"list the {what} in {_called(parent)}"
-        for identifier in self._pages(path or self._path(parent, what), "identifiers", {}, doing):
+    def _names(self, parent: Identifier, kind: str, path: str | None = None) -> Iterator[str]:
+        doing = f"list the {kind} in {_called(parent)}"
+        for identifier in self._pages(path or self._path(parent, kind), "identifiers", {}, doing):
             name = identifier.get("name") if isinstance(identifier, dict) else None
             if not isinstance(name, str):
                 raise errors.InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
