@@ -142,8 +142,8 @@ class UnityBackend(HttpBackend):
             except (errors.TableNotFoundError, errors.NamespaceNotFoundError, errors.NotLanceTableError):
                 return ()
 
-        found = in_parallel(read, identifiers, self.parallelism)
-        return {identifier: shown for identifier, shown in zip(identifiers, found, strict=True) if shown}
+        column_lists = in_parallel(read, identifiers, self.parallelism)
+        return {identifier: shown for identifier, shown in zip(identifiers, column_lists, strict=True) if shown}
 
     def columns_to_show(self, schema: Schema) -> ShownColumns:
         """Return the columns that an entry gets when it is created."""
@@ -190,8 +190,10 @@ class UnityBackend(HttpBackend):
         self._checked(live_namespace(identifier, self._service.read(identifier)))
         inside = [info.name for info in self._service.tables(identifier)] or list(self._service.others(identifier))
         if inside:
-            some = ", ".join(sorted(inside)[:5])
-            raise errors.NamespaceNotEmptyError(f"unity: namespace `{join(identifier)}` is not empty: it holds {some}")
+            examples = ", ".join(sorted(inside)[:5])
+            raise errors.NamespaceNotEmptyError(
+                f"unity: namespace `{join(identifier)}` is not empty: it holds {examples}"
+            )
         self._service.delete(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
@@ -203,16 +205,16 @@ class UnityBackend(HttpBackend):
         """
         self._require_schema(identifier)
         live = self._checked(live_namespace(identifier, self._service.read(identifier)))
-        wanted = changes.applied_to(live.properties)
-        self._service.set_schema_properties(identifier, wanted)
-        found = self._service.read(identifier)
-        kept = found.properties
-        refused = sorted(key for key in {*changes.set, *changes.remove} if kept.get(key) != wanted.get(key))
+        intended = changes.applied_to(live.properties)
+        self._service.set_schema_properties(identifier, intended)
+        schema = self._service.read(identifier)
+        stored = schema.properties
+        refused = sorted(key for key in {*changes.set, *changes.remove} if stored.get(key) != intended.get(key))
         if refused:
             raise errors.UnsupportedOperationError(
                 f"unity: the service did not change the properties {', '.join(refused)} of `{join(identifier)}`"
             )
-        return live_namespace(identifier, found)
+        return live_namespace(identifier, schema)
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
@@ -252,15 +254,15 @@ class UnityBackend(HttpBackend):
             DoubledNameError: the name is there twice.
         """
         with self._creating[hash(identifier) % len(self._creating)]:
-            made = create()
-            kept = (*identifier[:-1], made.name)
-            if kept != identifier:
-                self._service.delete(kept)
-                require_kept(self.impl, identifier, kept)
+            created = create()
+            stored = (*identifier[:-1], created.name)
+            if stored != identifier:
+                self._service.delete(stored)
+                require_kept(self.impl, identifier, stored)
             with suppress(DoubledNameError):
-                found = self._service.read(identifier)
-                if found.row == made.row:
-                    return found
+                current = self._service.read(identifier)
+                if current.row == created.row:
+                    return current
         raise DoubledNameError(f"unity: it was created, but by somebody else too: {double_problem(identifier)}")
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:

@@ -114,9 +114,9 @@ def _field(column: Mapping[str, Any]) -> Column:
 def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
     """Return the exact type if it still fits the shown one, or else the nearest."""
     try:
-        kept = tree_of(exact)
-        if not isinstance(kept, Foreign) and to_spark(kept).json == whole.get("type"):
-            return str(kept)
+        recorded = tree_of(exact)
+        if not isinstance(recorded, Foreign) and to_spark(recorded).json == whole.get("type"):
+            return str(recorded)
         nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
         return "string" if isinstance(tree_of(nearest), Foreign) else nearest
     except RecursionError:  # nested deeper than any type that can be worked with

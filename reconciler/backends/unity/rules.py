@@ -49,13 +49,13 @@ def in_parts(properties: Mapping[str, str]) -> dict[str, str]:
     return sent
 
 
-def put_together(kept: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that :func:`in_parts` made ``kept`` of."""
-    numbered = {key for key in kept if key.startswith(_OURS) and key.rpartition(".")[2].isdecimal()}
-    whole = {key: value for key, value in kept.items() if key not in numbered}
+def put_together(stored: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that :func:`in_parts` made ``stored`` of."""
+    numbered = {key for key in stored if key.startswith(_OURS) and key.rpartition(".")[2].isdecimal()}
+    whole = {key: value for key, value in stored.items() if key not in numbered}
     if numbered:
         for key in filter(lambda key: key.startswith(_OURS), whole):
-            whole[key] = "".join(kept[name] for name in takewhile(kept.__contains__, _names(key)))
+            whole[key] = "".join(stored[name] for name in takewhile(stored.__contains__, _names(key)))
     return whole
 
 
@@ -85,9 +85,9 @@ def as_uri(location: str) -> str:
     scheme = locations.scheme(location)
     if scheme == "file":
         return "file://" + quote(locations.normalise(location), safe="/~!$&'()*+,;=:@")
-    rest = location.partition(":")[2]
+    path = location.partition(":")[2]
     scheme = "s3" if scheme in ("s3a", "s3n") else scheme
-    return f"{scheme}:{_REFUSED.sub(lambda found: quote(found[0]), rest)}"
+    return f"{scheme}:{_REFUSED.sub(lambda match: quote(match[0]), path)}"
 
 
 def location_problem(location: str) -> str | None:

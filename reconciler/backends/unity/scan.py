@@ -37,10 +37,10 @@ def scan_catalogs(service: UnityService, only: str | None, scope: Scope, paralle
 
 def _merged(parts: Sequence[Snapshot]) -> Snapshot:
     return Snapshot(
-        {identifier: namespace for one in parts for identifier, namespace in one.namespaces.items()},
-        {identifier: table for one in parts for identifier, table in one.tables.items()},
-        tuple(note for one in parts for note in one.notes),
-        {identifier: entry for one in parts for identifier, entry in one.odd.items()},
+        {identifier: namespace for part in parts for identifier, namespace in part.namespaces.items()},
+        {identifier: table for part in parts for identifier, table in part.tables.items()},
+        tuple(note for part in parts for note in part.notes),
+        {identifier: entry for part in parts for identifier, entry in part.odd.items()},
     )
 
 
@@ -64,14 +64,16 @@ def _scan_catalog(service: UnityService, info: UnityEntry, scope: Scope, paralle
         elif wanted(schema):
             namespaces[catalog, schema.name] = live_namespace((catalog, schema.name), schema)
     reached = [identifier for identifier in namespaces if identifier != root and scope.reaches(identifier)]
-    found = in_parallel(lambda schema: _tables_of(service, schema, scope), reached, parallelism)
-    gone = {schema: read for schema, read in zip(reached, found, strict=True) if isinstance(read, BackendError)}
+    results = in_parallel(lambda schema: _tables_of(service, schema, scope), reached, parallelism)
+    gone = {schema: read for schema, read in zip(reached, results, strict=True) if isinstance(read, BackendError)}
     listed_again = {(catalog, schema.name) for schema in service.schemas(catalog)} if gone else set()
     for identifier, error in gone.items():
         if identifier in listed_again:
             raise error
         del namespaces[identifier]
-    return _merged([Snapshot(namespaces, notes=tuple(notes)), *(read for read in found if isinstance(read, Snapshot))])
+    return _merged(
+        [Snapshot(namespaces, notes=tuple(notes)), *(read for read in results if isinstance(read, Snapshot))]
+    )
 
 
 def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snapshot | BackendError:

@@ -91,10 +91,10 @@ class UnityService:
         """GET /catalogs/{name}, /schemas/{full_name} or /tables/{full_name}."""
         doing = f"read the {_called(identifier)}"
         answer = self._http.json("GET", _route(identifier), doing=doing, errors=_missing(identifier))
-        found = _entry(answer, _kind(identifier), doing)
+        entry = _entry(answer, _kind(identifier), doing)
         if len(identifier) > 1:
-            require_kept("unity", identifier, (*identifier[:-1], found.name))
-        return found
+            require_kept("unity", identifier, (*identifier[:-1], entry.name))
+        return entry
 
     def catalogs(self, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
         """GET /catalogs, all pages."""
