@@ -92,8 +92,8 @@ class WebPageError(errors.InternalError):
 class NoAnswerError(Exception):
     """No answer came, or one that is not Glue's; ``kind`` is the resulting error."""
 
-    def __init__(self, said: str, kind: type[errors.BackendError] = errors.ServiceUnavailableError) -> None:
-        super().__init__(said)
+    def __init__(self, problem: str, kind: type[errors.BackendError] = errors.ServiceUnavailableError) -> None:
+        super().__init__(problem)
         self.kind = kind
 
 
@@ -158,8 +158,8 @@ def translated(
             raise
         raise unreadable_file("glue", error) from None  # one with a token, read again to renew the credentials
     except _unreadable():
-        where = f"glue: {operation} on {subject}"
-        raise errors.InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
+        prefix = f"glue: {operation} on {subject}"
+        raise errors.InternalError(f"{prefix}: the answer cannot be read; is the endpoint a Glue service?") from None
 
 
 def is_throttled(parsed: Mapping[str, Any]) -> bool:
@@ -196,23 +196,23 @@ def _refusal(
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name.startswith("AssumeRole")
-    where = f"glue: {error.operation_name if is_sts else f'{operation} on {subject}'}"
+    prefix = f"glue: {error.operation_name if is_sts else f'{operation} on {subject}'}"
     if code in meanings:
         return meanings[code]
     plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
     if plain in _DENIED:
         return errors.PermissionDeniedError(
-            f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}"
+            f"{prefix}: access denied: {_lacking(message, error.operation_name, secrets)}"
         )
     if refused is not None:
-        return errors.UnauthenticatedError(f"{where}: {refused}")
+        return errors.UnauthenticatedError(f"{prefix}: {refused}")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     failed = WebPageError if is_html(message.encode(), "") else errors.InternalError
     maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else failed)
     if maker is errors.ThrottlingError:
-        said = f"throttled after {_attempts(error)} attempts" if _attempts(error) > 1 else "throttled"
-        return errors.ThrottlingError(f"{where}: {said} ({code}); try again later")
-    return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
+        problem = f"throttled after {_attempts(error)} attempts" if _attempts(error) > 1 else "throttled"
+        return errors.ThrottlingError(f"{prefix}: {problem} ({code}); try again later")
+    return maker(f"{prefix}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 
 def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
@@ -234,7 +234,7 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
-def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
+def _failure(prefix: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
     """Return the error for a request without an answer, or with an unreadable one."""
     from botocore import exceptions
 
@@ -242,10 +242,10 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
     detail = _detail(str(error), secrets)
     match error:
         case NoAnswerError():
-            return error.kind(f"{where}: {scrub(str(error), secrets)}")
+            return error.kind(f"{prefix}: {scrub(str(error), secrets)}")
         case exceptions.NoCredentialsError():
             hint = "no credentials; set `access_key_id` and `secret_access_key`, a profile, or a role"
-            return errors.UnauthenticatedError(f"{where}: {hint}")
+            return errors.UnauthenticatedError(f"{prefix}: {hint}")
         case (
             exceptions.PartialCredentialsError()
             | exceptions.CredentialRetrievalError()
@@ -255,11 +255,11 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
             | exceptions.LoginError()
             | exceptions.MissingDependencyException()
         ):
-            return errors.UnauthenticatedError(f"{where}: {detail}")
+            return errors.UnauthenticatedError(f"{prefix}: {detail}")
         case exceptions.RefreshWithMFAUnsupportedError():
-            return errors.UnauthenticatedError(f"{where}: {NO_MFA}")
+            return errors.UnauthenticatedError(f"{prefix}: {NO_MFA}")
         case exceptions.NoRegionError():
-            return errors.InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
+            return errors.InvalidInputError(f"{prefix}: no region; set `region` or AWS_DEFAULT_REGION")
         case (
             exceptions.ProfileNotFound()
             | exceptions.InvalidConfigError()
@@ -271,9 +271,9 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
             | exceptions.InvalidIMDSEndpointModeError()
             | exceptions.ParamValidationError()
         ):
-            return errors.InvalidInputError(f"{where}: {detail}")
+            return errors.InvalidInputError(f"{prefix}: {detail}")
         case _:
-            return errors.InternalError(f"{where}: {detail}")
+            return errors.InternalError(f"{prefix}: {detail}")
 
 
 def _detail(message: str, secrets: Collection[str]) -> str:

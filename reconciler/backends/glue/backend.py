@@ -156,20 +156,20 @@ class GlueBackend(Backend):
         Raises:
             UnsupportedOperationError: a catalog inside a catalog, for which Glue has no call.
         """
-        wanted = kind or properties.get(KIND) or structures.DATABASE
-        if wanted not in structures.KINDS:
+        chosen = kind or properties.get(KIND) or structures.DATABASE
+        if chosen not in structures.KINDS:
             raise errors.InvalidInputError(
-                f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{wanted}`"
+                f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{chosen}`"
             )
-        if wanted == structures.DATABASE:
+        if chosen == structures.DATABASE:
             _check_location(identifier, properties)
         parameters = _without_kind(properties)
-        made = LiveNamespace(identifier, parameters, wanted)
-        create = self._create_catalog if wanted == structures.CATALOG else self._create_database
-        with done_unless(lambda: self.load_namespace(identifier) != made):
+        namespace = LiveNamespace(identifier, parameters, chosen)
+        create = self._create_catalog if chosen == structures.CATALOG else self._create_database
+        with done_unless(lambda: self.load_namespace(identifier) != namespace):
             create(identifier, parameters)
         self._database_locations.pop(identifier, None)
-        return made
+        return namespace
 
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         label = f"`{join(identifier)}`"
@@ -240,18 +240,18 @@ class GlueBackend(Backend):
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table."""
-        made = LiveTable(identifier, location, dict(properties))
-        with done_unless(lambda: self.load_table(identifier) != made):
+        table = LiveTable(identifier, location, dict(properties))
+        with done_unless(lambda: self.load_table(identifier) != table):
             self._service.create_table(identifier, structures.new_table(identifier[-1], location, properties))
-        return made
+        return table
 
     def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
         """Create an entry with every field of the entry of ``table`` that Glue lets a client write."""
-        made = LiveTable(to, table.location, dict(properties))
-        copy: TableTypeDef = {**structures.with_state(self._table(table.id), made), "Name": to[-1]}
-        with done_unless(lambda: self.load_table(to) != made):
+        copied = LiveTable(to, table.location, dict(properties))
+        copy: TableTypeDef = {**structures.with_state(self._table(table.id), copied), "Name": to[-1]}
+        with done_unless(lambda: self.load_table(to) != copied):
             self._service.create_table(to, copy)
-        return made
+        return copied
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the writes of apply: IAM decides before Glue looks for the object."""

@@ -129,8 +129,8 @@ class GlueConfig(WaitLimits, BackendConfig):
         Without ``catalog_id`` it is the caller's account: a role names it, and keys are shown as a digest.
         """
         region = self.region or os.environ.get("AWS_DEFAULT_REGION") or "default region"
-        where = f"{region} at {self.endpoint}" if self.endpoint else region
-        return f"{where}, {self._root()}"
+        address = f"{region} at {self.endpoint}" if self.endpoint else region
+        return f"{address}, {self._root()}"
 
     def _root(self) -> str:
         if self.catalog_id:

@@ -78,7 +78,7 @@ class _Reading:
         def databases_of(path: Identifier) -> list[DatabaseTypeDef] | None:
             return _unless_gone(lambda: list(self.service.databases(path)), lambda: path and self.service.catalog(path))
 
-        found: list[Identifier] = []
+        reached: list[Identifier] = []
         hidden: set[Identifier] = set()
         for path, databases in zip(catalogs, in_parallel(databases_of, catalogs, self.parallelism), strict=True):
             if path in hidden:
@@ -100,8 +100,8 @@ class _Reading:
                     self._leave_out(identifier, "a catalog with the name of a database beside it; the database is read")
                 self.namespaces[identifier] = structures.live_database(identifier, database)
                 if self.scope.reaches(identifier):
-                    found.append(identifier)
-        return found
+                    reached.append(identifier)
+        return reached
 
     def read_tables(self, databases: Sequence[Identifier]) -> None:
         """Read the Lance tables of every database."""
@@ -112,11 +112,11 @@ class _Reading:
         for database, read in zip(databases, in_parallel(tables_of, databases, self.parallelism), strict=True):
             if read is None:
                 del self.namespaces[database]
-            for identifier, found in (read or {}).items():
-                if isinstance(found, OddEntry):
-                    self.odd[identifier] = found
+            for identifier, entry in (read or {}).items():
+                if isinstance(entry, OddEntry):
+                    self.odd[identifier] = entry
                 else:
-                    self.tables[identifier] = found
+                    self.tables[identifier] = entry
 
     def _tables_of(self, database: Identifier) -> Iterator[tuple[Identifier, LiveTable | OddEntry]]:
         """Yield each table marked as a Lance table, or why it is left out."""

@@ -94,8 +94,8 @@ class Service:
         """Close the connections."""
         with self._lock:
             if self._connected is not None:
-                for one in self._connected:
-                    one.close()
+                for client in self._connected:
+                    client.close()
                 self._connected = None
 
     def account(self) -> str | None:
@@ -115,7 +115,9 @@ class Service:
         self._require_login("GetCatalogs", ())
         try:
             with self._asking("GetCatalogs", ()):
-                accounts = [_account_of(one) for one in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]]
+                accounts = [
+                    _account_of(catalog) for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]
+                ]
         except _NO_CATALOGS as error:
             self._go_without_catalogs(error)
             return None
@@ -200,8 +202,8 @@ class Service:
     def update_catalog(self, path: Identifier, catalog: type_defs.CatalogTypeDef) -> None:
         """Replace a catalog by ``catalog``."""
         with self._asking("UpdateCatalog", path):
-            given = self._as_input(catalog, "CatalogInput")
-            self._client(once=True).update_catalog(CatalogInput=given, **self._in(path))
+            replacement = self._as_input(catalog, "CatalogInput")
+            self._client(once=True).update_catalog(CatalogInput=replacement, **self._in(path))
 
     def delete_catalog(self, path: Identifier) -> None:
         """Delete a catalog and its contents."""
@@ -230,9 +232,9 @@ class Service:
     def update_database(self, identifier: Identifier, database: type_defs.DatabaseTypeDef) -> None:
         """Replace a database by ``database``."""
         with self._asking("UpdateDatabase", identifier):
-            given = self._as_input(database, "DatabaseInput")
+            replacement = self._as_input(database, "DatabaseInput")
             self._client(once=True).update_database(
-                Name=identifier[-1], DatabaseInput=given, **self._in(identifier[:-1])
+                Name=identifier[-1], DatabaseInput=replacement, **self._in(identifier[:-1])
             )
 
     def delete_database(self, identifier: Identifier) -> None:

@@ -80,11 +80,11 @@ def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str
     # A parameter of the same name is not this property, and stays.
     parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
     parameters |= {key: value for key, value in properties.items() if key != LOCATION}
-    kept = cast("type_defs.DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
-    kept["Parameters"] = parameters
+    altered = cast("type_defs.DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
+    altered["Parameters"] = parameters
     if LOCATION in properties:
-        kept["LocationUri"] = properties[LOCATION]
-    return kept
+        altered["LocationUri"] = properties[LOCATION]
+    return altered
 
 
 def live_table(identifier: Identifier, table: type_defs.TableTypeDef) -> LiveTable:
@@ -115,12 +115,12 @@ def foreign_table(identifier: Identifier, table: type_defs.TableTypeDef) -> Fore
     """Return an entry that is not a Lance table, with the format it names."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
-        said = "link"
+        format_name = "link"
     elif is_marked_lance(table):
-        said = f"{_LANCE}, {kind}"
+        format_name = f"{_LANCE}, {kind}"
     else:
-        said = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
-    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, said)
+        format_name = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
+    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, format_name)
 
 
 def database_mismatch(database: type_defs.DatabaseTypeDef) -> str | None:
@@ -156,14 +156,14 @@ def new_table(name: str, location: str, properties: Mapping[str, str]) -> type_d
     }
 
 
-def with_state(table: type_defs.TableTypeDef, wanted: LiveTable) -> type_defs.TableTypeDef:
-    """Return ``table`` with the location and properties of ``wanted``."""
+def with_state(table: type_defs.TableTypeDef, state: LiveTable) -> type_defs.TableTypeDef:
+    """Return ``table`` with the location and properties of ``state``."""
     marks = {key: value for key, value in (table.get("Parameters") or {}).items() if key == _TABLE_TYPE}
     descriptor: type_defs.StorageDescriptorOutputTypeDef = {
         **table.get("StorageDescriptor", {}),
-        "Location": wanted.location,
+        "Location": state.location,
     }
-    return {**table, "Parameters": {**wanted.properties, **marks}, "StorageDescriptor": descriptor}
+    return {**table, "Parameters": {**state.properties, **marks}, "StorageDescriptor": descriptor}
 
 
 def shown_columns(table: type_defs.TableTypeDef) -> ShownColumns:
@@ -180,8 +180,8 @@ def with_columns(table: type_defs.TableTypeDef, columns: ShownColumns) -> type_d
     known = {column["Name"].lower(): column for column in descriptor.get("Columns") or []}
     shown: list[type_defs.ColumnOutputTypeDef] = []
     for column in columns:
-        there = known.get(column.name.lower(), {"Name": column.name})
-        altered: type_defs.ColumnOutputTypeDef = {**there, "Type": column.type}
+        current = known.get(column.name.lower(), {"Name": column.name})
+        altered: type_defs.ColumnOutputTypeDef = {**current, "Type": column.type}
         if column.comment is not None:
             altered["Comment"] = column.comment
         shown.append(altered)
