@@ -143,12 +143,12 @@ class RestBackend(HttpBackend):
         answers several entries. Calls of one level run side by side.
         """
         with self._http.scans.one():
-            found = walk(self._server, [()], scope, self.parallelism, self._name_problem)
-            loaded = in_parallel(self._listed, found.tables, self.parallelism)
+            listing = walk(self._server, [()], scope, self.parallelism, self._name_problem)
+            loaded = in_parallel(self._listed, listing.tables, self.parallelism)
         tables = {table.id: table for table in loaded if isinstance(table, LiveTable)}
-        entries = zip(found.tables, loaded, strict=True)
+        entries = zip(listing.tables, loaded, strict=True)
         odd = {identifier: entry for identifier, entry in entries if isinstance(entry, OddEntry)}
-        return leaving_out(Snapshot(found.namespaces, tables, tuple(found.notes)), odd)
+        return leaving_out(Snapshot(listing.namespaces, tables, tuple(listing.notes)), odd)
 
     def _listed(self, identifier: Identifier) -> LiveTable | OddEntry | None:
         """Return a listed table, or why it is not a Lance table; None when it vanished."""
@@ -204,14 +204,14 @@ class RestBackend(HttpBackend):
                 self._server.require_namespace(identifier)
                 raise errors.NamespaceAlreadyExistsError(str(error)) from None
             raise
-        made = self._server.namespace(identifier)
-        lost = _lost(properties, made.properties)
+        namespace = self._server.namespace(identifier)
+        lost = _lost(properties, namespace.properties)
         if lost:
             self._server.drop_namespace(identifier)
             raise errors.UnsupportedOperationError(
                 f"rest: the server does not keep, or not show, {lost} of namespace `{join(identifier)}`; it was dropped"
             )
-        return made
+        return namespace
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove a namespace that lists as empty, and that the server finds empty."""
@@ -288,19 +288,19 @@ class RestBackend(HttpBackend):
     def _as_asked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
         """Return the new entry; remove one that is not what was asked for."""
         try:
-            made = self._server.table(identifier)
+            table = self._server.table(identifier)
         except errors.TableNotFoundError as error:
             raise errors.InternalError(
                 f"rest: the server accepts the entry of table `{join(identifier)}` and does not show it: {error}"
             ) from None
         problem = ""
-        if location is not None and not locations.same(location, made.location):
-            problem = f"puts table `{join(identifier)}` at {locations.redact(made.location)}, not where requested"
-        lost = _lost(properties, made.properties)
+        if location is not None and not locations.same(location, table.location):
+            problem = f"puts table `{join(identifier)}` at {locations.redact(table.location)}, not where requested"
+        lost = _lost(properties, table.properties)
         if lost and self.config.table_properties:
             problem = f"does not keep, or not show, {lost} of table `{join(identifier)}`; see `table_properties`"
         if not problem:
-            return made
+            return table
         self._server.deregister_table(identifier)
         raise errors.UnsupportedOperationError(f"rest: the server {problem}; its entry was removed")
 
@@ -365,13 +365,13 @@ def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
         raise errors.UnsupportedOperationError(f"rest: the server accepts {lost} and does not show the new value")
 
 
-def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
+def _lost(requested: Mapping[str, str], stored: Mapping[str, str]) -> str:
     """Return the keys whose values did not come back, as text; empty when all did.
 
     A secret that comes back redacted, as from ``lancens serve``, is kept as far as anybody can tell.
     """
     return ", ".join(
-        f"`{key}`" for key, value in asked.items() if kept.get(key) != value and not is_hidden(key, value, kept)
+        f"`{key}`" for key, value in requested.items() if stored.get(key) != value and not is_hidden(key, value, stored)
     )
 
 

@@ -174,8 +174,8 @@ class RestServer:
 
     def declare_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         """DeclareTable; the server chooses the location when ``location`` is None."""
-        place = {} if location is None else {"location": location}
-        self._post("table", identifier, "declare", {**place, "properties": dict(properties)}, _TAKEN_TABLE)
+        location_field = {} if location is None else {"location": location}
+        self._post("table", identifier, "declare", {**location_field, "properties": dict(properties)}, _TAKEN_TABLE)
 
     def register_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
         """RegisterTable, in no other mode than create."""
@@ -196,8 +196,8 @@ class RestServer:
     ) -> LiveTable:
         """AlterTable, as ``lancens serve`` has it, on top of the state ``live``."""
         doing = f"change {_named('table', identifier)}"
-        place = {} if location is None else {"location": location}
-        body = {"id": list(identifier), **_merge(changes, live.properties), **place}
+        location_field = {} if location is None else {"location": location}
+        body = {"id": list(identifier), **_merge(changes, live.properties), **location_field}
         answer = self._http.json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
         return _table(identifier, answer, doing)
 
@@ -235,8 +235,8 @@ class RestServer:
         return names_without_doubles("rest", kind, parent, read, concerns)
 
 
-def _named(what: str, identifier: Identifier) -> str:
-    return f"{what} `{join(identifier)}`" if identifier else "the root"
+def _named(kind: str, identifier: Identifier) -> str:
+    return f"{kind} `{join(identifier)}`" if identifier else "the root"
 
 
 def _merge(changes: PropertyChanges, live: Mapping[str, str]) -> _Fields:
@@ -278,7 +278,9 @@ def translate(refusal: Refusal) -> VendorError | None:
     if not isinstance(refusal.body, dict):
         return None
     code = refusal.body.get("code")
-    text = next((said for key in ("error", "detail", "message") if isinstance(said := refusal.body.get(key), str)), "")
+    text = next(
+        (value for key in ("error", "detail", "message") if isinstance(value := refusal.body.get(key), str)), ""
+    )
     is_disabled = _DISABLED in text
     text = _STACK_TRACE.split(text, maxsplit=1)[0]
     if is_disabled:
