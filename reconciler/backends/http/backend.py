@@ -44,10 +44,10 @@ class HttpBackend(Backend):
 
         They are the configured ones above those that the service vends, where it is asked for them.
         """
-        own = self.own_storage_options(table)
+        configured = self.own_storage_options(table)
         if not self.config.vend_credentials:
-            return own
-        return with_vended(own, table, lambda: self.vended_credentials(table.id, writes=writes), self.hosts)
+            return configured
+        return with_vended(configured, table, lambda: self.vended_credentials(table.id, writes=writes), self.hosts)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location below ``root``, None without one."""
@@ -138,7 +138,7 @@ def server_time(address: str, **tls: Any) -> datetime | None:
         # With an `auth` of its own, which adds nothing, .netrc is not read.
         plain: Any = {"allow_redirects": False, "auth": lambda request: request}
         answer = requests.head(address, timeout=_CLOCK_SECONDS, **plain, **tls)
-        found = parsedate_to_datetime(answer.headers.get("Date", ""))
-        return found if found.tzinfo else found.replace(tzinfo=UTC)  # `-0000` is UTC, too
+        time = parsedate_to_datetime(answer.headers.get("Date", ""))
+        return time if time.tzinfo else time.replace(tzinfo=UTC)  # `-0000` is UTC, too
     except (requests.RequestException, ValueError, OverflowError):
         return None

@@ -98,7 +98,7 @@ class Pages:
     resume: Callable[[str, Sequence[Any]], str] = lambda token, _: token
 
 
-class Sent(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
     """The parts of a request beside its method and path.
 
     ``query`` is appended to the path, percent-encoded there. ``body`` is sent as JSON when not None, ``form`` as a web
@@ -228,14 +228,14 @@ class HttpClient:
         self._session.close()
         self._tokens.close()
 
-    def json(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> dict[str, Any]:
+    def json(self, method: str, path: str, *, doing: str, **sent: Unpack[RequestOptions]) -> dict[str, Any]:
         """Send a request and return the JSON object it is answered with.
 
         Args:
             method: in upper case.
             path: below the endpoint, beginning with a slash, percent-encoded (see :func:`path`) and sent verbatim.
             doing: what the call is for, in words that end an error's prefix: "list the tables of `a$b`".
-            sent: see :class:`Sent`.
+            sent: see :class:`RequestOptions`.
 
         Raises:
             BackendError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
@@ -250,7 +250,7 @@ class HttpClient:
         parse: Callable[[dict[str, Any]], ValueT],
         *,
         doing: str,
-        **sent: Unpack[Sent],
+        **sent: Unpack[RequestOptions],
     ) -> Tagged[ValueT]:
         """Return the parsed JSON object of a GET, or ``known`` if it did not change.
 
@@ -259,10 +259,10 @@ class HttpClient:
         """
         if known is not None and known.etag:
             sent["headers"] = {"If-None-Match": known.etag}
-        answer, where = self._answer("GET", path, doing, **sent)
+        answer, prefix = self._answer("GET", path, doing, **sent)
         if answer.status_code == _NOT_MODIFIED and known is not None:
             return known
-        return Tagged(parse(self._value(answer, where)), answer.headers.get("ETag"))
+        return Tagged(parse(self._value(answer, prefix)), answer.headers.get("ETag"))
 
     def pages(self, path: str, key: str, pages: Pages, *, doing: str, query: Mapping[str, str]) -> Iterator[Any]:
         """Yield the entries of every page of the list that a GET answers under ``key``.
@@ -274,9 +274,9 @@ class HttpClient:
 
         def fetch(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
             token = pages.first if token is None else token
-            asked = query if token is None else {**query, pages.asked: token}
+            parameters = query if token is None else {**query, pages.asked: token}
             page = doing if number == 1 else f"{doing}, page {number}"
-            answer = self.json("GET", path, doing=page, query=asked, errors={404: errors.NamespaceNotFoundError})
+            answer = self.json("GET", path, doing=page, query=parameters, errors={404: errors.NamespaceNotFoundError})
             entries, following = answer.get(key), answer.get(pages.answered)
             if entries is None and pages.may_leave_out_list and not answer.keys() - {key, pages.answered}:
                 entries = []
@@ -291,61 +291,61 @@ class HttpClient:
 
         return every_page(f"{self._impl}: {doing}", fetch, pages.identity, once=pages.once)
 
-    def _value(self, answer: Response, where: str) -> dict[str, Any]:
+    def _value(self, answer: Response, prefix: str) -> dict[str, Any]:
         """Return the JSON object an answer holds, or say what it holds instead."""
         if holds_too_much(answer.content):
             raise self._error(
-                errors.InternalError, f"{where}: the answer holds more objects than any list that is read here"
+                errors.InternalError, f"{prefix}: the answer holds more objects than any list that is read here"
             )
         value = decode(answer.content)
         if isinstance(value, dict):
             return value
-        self._refuse_page(answer, where)
+        self._refuse_page(answer, prefix)
         got = self._excerpt(answer) or "an empty answer"
         raise self._error(
             errors.InternalError,
-            f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
+            f"{prefix}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
             f"({self.endpoint}) is such a service",
         )
 
-    def _refuse_page(self, answer: Response, where: str) -> None:
+    def _refuse_page(self, answer: Response, prefix: str) -> None:
         if is_html(answer.content, answer.headers.get("Content-Type", "")):
             raise self._error(
                 ForeignAnswerError,
-                f"{where}: {answer.status_code} with {self._excerpt(answer)}, which is not the service's; a proxy or a "
-                f"login page answers at {self.endpoint}: check `{self._endpoint_key}` and the proxy settings",
+                f"{prefix}: {answer.status_code} with {self._excerpt(answer)}, which is not the service's; a proxy or "
+                f"a login page answers at {self.endpoint}: check `{self._endpoint_key}` and the proxy settings",
             )
 
-    def done(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> None:
+    def done(self, method: str, path: str, *, doing: str, **sent: Unpack[RequestOptions]) -> None:
         """Send a request for its effect; any 2xx but a web page is success.
 
         See :meth:`json`.
         """
         self._refuse_page(*self._answer(method, path, doing, **sent))
 
-    def _answer(self, method: str, path: str, doing: str, **sent: Unpack[Sent]) -> tuple[Response, str]:
+    def _answer(self, method: str, path: str, doing: str, **sent: Unpack[RequestOptions]) -> tuple[Response, str]:
         """Return a 2xx answer, or the 304 asked for, and the prefix of errors about it."""
         query, headers, repeatable = sent.get("query"), sent.get("headers"), sent.get("repeatable")
         url = self.endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
-        where = f"{self._impl}: {doing}"
+        prefix = f"{self._impl}: {doing}"
         repeatable = method in _READS if repeatable is None else repeatable
         attempts = Attempts(self._retry, self._limit)
         renewed = False
         while True:
-            self.scans.check(where)
+            self.scans.check(prefix)
             attempts.begin()
             if attempts.repeats and "before_repeat" in sent:
                 sent["before_repeat"]()
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
-            answer = self._send(self._prepare(method, url, token, sent), where)
+            answer = self._send(self._prepare(method, url, token, sent), prefix)
             if isinstance(answer, NoAnswer):
                 goes_on = (answer.was_never_sent or (answer.may_pass and repeatable)) and attempts.again_after_failure()
             elif 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
                 attempts.accepted()
                 self._answered(answer.headers)
-                return answer, where
+                return answer, prefix
             else:
                 if not renewed and self._refuses_token(answer):
                     renewed = True
@@ -357,8 +357,8 @@ class HttpClient:
                 tries = f" after {attempts.repeats + 1} tries" if attempts.repeats else ""
                 if isinstance(answer, NoAnswer):
                     remedy = answer.remedy(self._endpoint_key, repeatable=repeatable)
-                    raise self._error(errors.ServiceUnavailableError, f"{where}: {answer.problem}{tries}; {remedy}")
-                raise self._refused(answer, f"{where}: {answer.status_code}{tries}", sent.get("errors", {}), token)
+                    raise self._error(errors.ServiceUnavailableError, f"{prefix}: {answer.problem}{tries}; {remedy}")
+                raise self._refused(answer, f"{prefix}: {answer.status_code}{tries}", sent.get("errors", {}), token)
 
     def _refuses_token(self, answer: Response) -> bool:
         """Return whether the status or the service says that the token is not valid."""
@@ -366,10 +366,10 @@ class HttpClient:
             return True
         if answer.status_code != _FORBIDDEN or self._translate is None:
             return False
-        said = self._translate(_refusal_of(answer))
-        return said is not None and said.kind is errors.UnauthenticatedError
+        vendor = self._translate(_refusal_of(answer))
+        return vendor is not None and vendor.kind is errors.UnauthenticatedError
 
-    def _prepare(self, method: str, url: str, token: str | None, sent: Sent) -> PreparedRequest:
+    def _prepare(self, method: str, url: str, token: str | None, sent: RequestOptions) -> PreparedRequest:
         body, form = sent.get("body"), sent.get("form")
         if token is not None and not (token.isascii() and token.isprintable()):
             raise self._error(
@@ -407,7 +407,7 @@ class HttpClient:
         except (InvalidURL, UnicodeError) as error:
             raise self._error(errors.InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
 
-    def _send(self, request: PreparedRequest, where: str) -> Response | NoAnswer:
+    def _send(self, request: PreparedRequest, prefix: str) -> Response | NoAnswer:
         from requests.exceptions import RequestException
         from urllib3.exceptions import HTTPError
 
@@ -417,7 +417,7 @@ class HttpClient:
             # What `Response.content` gives from now on; requests itself would read without an end.
             answer._content = content_of(answer, self._limits.answer_bytes)  # noqa: SLF001
         except TooMuchError as error:
-            raise self._error(errors.InternalError, f"{where}: {error}") from None
+            raise self._error(errors.InternalError, f"{prefix}: {error}") from None
         except (RequestException, HTTPError, UnicodeError) as error:
             return NoAnswer(error, self.endpoint, self._timeouts, self._limits.request_seconds)
         self.scans.took(len(answer.content))
@@ -430,11 +430,11 @@ class HttpClient:
         refusal = _refusal_of(answer)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
         kind = kind_of(refusal, vendor, expected)
-        said = excerpt_without(tuple(self._secrets), vendor.message) if vendor else self._excerpt(answer)
+        detail = excerpt_without(tuple(self._secrets), vendor.message) if vendor else self._excerpt(answer)
         if 300 <= answer.status_code < 400:
             text += f": it redirects to {redirect_target(refusal)}, which is not followed"
-        elif said:
-            text += f": {said}"
+        elif detail:
+            text += f": {detail}"
         remedy = self._remedy(kind, refusal, token)
         return self._error(kind, f"{text}; {remedy}" if remedy else text)
 

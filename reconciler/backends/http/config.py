@@ -176,8 +176,8 @@ class HttpConfig(WaitLimits, BackendConfig):
         Of ``credential`` they are the whole, and its secret alone.
         """
         whole = revealed(self.credential) or ""
-        found = (revealed(self.auth_token), whole, whole.partition(":")[2], *self.headers.values())
-        return tuple(text for text in found if text)
+        secrets = (revealed(self.auth_token), whole, whole.partition(":")[2], *self.headers.values())
+        return tuple(text for text in secrets if text)
 
     def identity(self) -> str:
         """Return the service's address, and a digest of the headers that name a catalog."""

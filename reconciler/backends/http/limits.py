@@ -170,12 +170,12 @@ def timed_session(pool_size: int, seconds: float) -> Session:
         def get_redirect_target(self, _: Any) -> None:
             """Return None: requests reads all of a redirect, and raises for a senseless target."""
 
-    made = TimedSession()
+    session = TimedSession()
     for scheme in ("http://", "https://"):
         adapter = TimedAdapter(pool_maxsize=pool_size, pool_block=True)
         with_timed_pools(adapter.poolmanager)
-        made.mount(scheme, adapter)
-    return made
+        session.mount(scheme, adapter)
+    return session
 
 
 class _Timed(io.RawIOBase):

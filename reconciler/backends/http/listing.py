@@ -64,7 +64,7 @@ def names_without_doubles(
     )
 
 
-def require_kept(impl: str, asked: Sequence[str], kept: Sequence[str]) -> None:
+def require_kept(impl: str, requested: Sequence[str], stored: Sequence[str]) -> None:
     """Raise unless a service keeps an object under the name it was asked by.
 
     Some fold names to lower case, and answer to either form. Every apply would find the other name missing, create it
@@ -73,9 +73,10 @@ def require_kept(impl: str, asked: Sequence[str], kept: Sequence[str]) -> None:
     Raises:
         InvalidInputError: it keeps another name; the text says what to write.
     """
-    if tuple(asked) != tuple(kept):
+    if tuple(requested) != tuple(stored):
         raise InvalidInputError(
-            f"{impl}: the service keeps `{join(asked)}` as `{join(kept)}`: write `{kept[-1]}` in place of `{asked[-1]}`"
+            f"{impl}: the service keeps `{join(requested)}` as `{join(stored)}`: "
+            f"write `{stored[-1]}` in place of `{requested[-1]}`"
         )
 
 
@@ -118,7 +119,7 @@ def walk(
     Raises:
         BackendError: naming what could not be read.
     """
-    found = Walked()
+    walked = Walked()
 
     def usable(kind: str, parent: Identifier, names: Iterable[str]) -> Iterator[Identifier]:
         for name in names:
@@ -126,8 +127,8 @@ def walk(
             if problem is None:
                 yield (*parent, name)
             else:
-                where = f"`{join(parent)}`" if parent else "the root"
-                found.notes.append(f"the {kind} `{name}` in {where} cannot be shown: {problem}")
+                parent_name = f"`{join(parent)}`" if parent else "the root"
+                walked.notes.append(f"the {kind} `{name}` in {parent_name} cannot be shown: {problem}")
 
     level = list(starts)
     while level:
@@ -138,21 +139,23 @@ def walk(
                 continue
             namespace, namespaces, tables = contents
             if namespace is not None:
-                found.namespaces[parent] = namespace
+                walked.namespaces[parent] = namespace
                 if namespace.disabled:
-                    found.notes.append(
+                    walked.notes.append(
                         f"namespace `{join(parent)}` is disabled in the service; what it holds is left out"
                     )
             elif parent:
-                found.notes.append(f"namespace `{join(parent)}` is listed, but the service says that it does not exist")
+                walked.notes.append(
+                    f"namespace `{join(parent)}` is listed, but the service says that it does not exist"
+                )
             below += [
                 child
                 for child in usable("namespace", parent, namespaces)
                 if scope.contains(child) or scope.reaches(child)
             ]
-            found.tables += [table for table in usable("table", parent, tables) if scope.contains(table)]
+            walked.tables += [table for table in usable("table", parent, tables) if scope.contains(table)]
         level = below
-    return found
+    return walked
 
 
 def load_listed(server: Lister[EntryT_co], identifier: Identifier) -> EntryT_co | None:

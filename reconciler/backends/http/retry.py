@@ -47,10 +47,10 @@ class RetryPolicy:
         """
         text = (retry_after or "").strip()
         try:
-            asked = float(text) if text.isascii() and text.isdigit() else self._until(text)
+            pause = float(text) if text.isascii() and text.isdigit() else self._until(text)
         except (ValueError, OverflowError):
             return None
-        return asked + self.clock.uniform(0.0, self.base)
+        return pause + self.clock.uniform(0.0, self.base)
 
     def _until(self, date: str) -> float:
         return max(0.0, parsedate_to_datetime(date).timestamp() - self.clock.now())
@@ -111,11 +111,11 @@ class Attempts:
         ``repeatable``: the request itself can be sent again whatever happened to it.
         """
         if status in THROTTLED:
-            asked = self._policy.seconds(retry_after)
-            self.refused(asked)
+            pause = self._policy.seconds(retry_after)
+            self.refused(pause)
             was_not_begun = status != UNAVAILABLE or retry_after is not None
             return (was_not_begun or repeatable) and self.again_when_throttled(
-                asked, is_progress_shared=status != UNAVAILABLE
+                pause, is_progress_shared=status != UNAVAILABLE
             )
         if status not in _MAY_PASS:
             self.accepted()
