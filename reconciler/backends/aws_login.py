@@ -56,8 +56,8 @@ def login_refusal(code: str, *, region: str, signing: str) -> str | None:
         region: what to check where the region may be wrong.
         signing: what to do where a request was not signed.
     """
-    said = _REFUSALS.get(plain_code(code))
-    return None if said is None else f"{said.format(region=region, signing=signing)} ({code})"
+    template = _REFUSALS.get(plain_code(code))
+    return None if template is None else f"{template.format(region=region, signing=signing)} ({code})"
 
 
 def session_without_questions(impl: str) -> Session:

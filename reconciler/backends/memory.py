@@ -99,18 +99,18 @@ class MemoryBackend(Backend):
         """Return the names of the namespaces directly below ``parent``."""
         with self._store.lock:
             self._require_namespace(parent)
-            return [found[-1] for found in self._store.namespaces if found[:-1] == parent]
+            return [identifier[-1] for identifier in self._store.namespaces if identifier[:-1] == parent]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``."""
         with self._store.lock:
             self._require_namespace(parent)
-            return [found[-1] for found in self._store.tables if found[:-1] == parent]
+            return [identifier[-1] for identifier in self._store.tables if identifier[:-1] == parent]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of what :meth:`add_foreign` added to a namespace."""
         with self._store.lock:
-            return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
+            return [entry[-1] for entry in self._store.foreign if entry[:-1] == identifier]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return what :meth:`add_foreign` added to a namespace."""
@@ -118,8 +118,8 @@ class MemoryBackend(Backend):
             self._require_namespace(namespace)
             return [
                 foreign
-                for found, foreign in self._store.foreign.items()
-                if found[:-1] == namespace and (names is None or found[-1] in names)
+                for identifier, foreign in self._store.foreign.items()
+                if identifier[:-1] == namespace and (names is None or identifier[-1] in names)
             ]
 
     def insert_namespace(
@@ -130,16 +130,16 @@ class MemoryBackend(Backend):
             self._require_namespace(identifier[:-1])
             if identifier in self._store.namespaces:
                 raise errors.NamespaceAlreadyExistsError(f"memory: namespace `{join(identifier)}` already exists")
-            made = LiveNamespace(identifier, dict(properties))
-            self._store.namespaces[identifier] = made
-            return made
+            namespace = LiveNamespace(identifier, dict(properties))
+            self._store.namespaces[identifier] = namespace
+            return namespace
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""
         with self._store.lock:
             self._checked(self._require_namespace(identifier))
             everything = (*self._store.namespaces, *self._store.tables, *self._store.foreign)
-            if any(found[:-1] == identifier for found in everything):
+            if any(child[:-1] == identifier for child in everything):
                 raise errors.NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
             del self._store.namespaces[identifier]
 
@@ -148,9 +148,9 @@ class MemoryBackend(Backend):
         with self._store.lock:
             self._require_namespace(identifier[:-1])
             self._require_free(identifier)
-            made = LiveTable(identifier, location, dict(properties))
-            self._store.tables[identifier] = made
-            return made
+            table = LiveTable(identifier, location, dict(properties))
+            self._store.tables[identifier] = table
+            return table
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table."""

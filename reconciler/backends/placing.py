@@ -10,28 +10,28 @@ from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 
 
-def put_elsewhere(made: LiveTable, asked: str) -> str | None:
-    """Return a sentence if ``made`` is not at the location ``asked`` for."""
-    in_force, requested = locations.redact(made.location), locations.redact(asked)
+def put_elsewhere(table: LiveTable, asked: str) -> str | None:
+    """Return a sentence if ``table`` is not at the location ``asked`` for."""
+    in_force, requested = locations.redact(table.location), locations.redact(asked)
     if locations.same(in_force, requested):
         return None
     return f"the service put it at {in_force}, not at {requested}"
 
 
-def require_place(backend: Backend, made: LiveTable, asked: str, undo: PropertyChanges | None = None) -> LiveTable:
-    """Return ``made``, the answer to a write, if it is at the location ``asked`` for.
+def require_place(backend: Backend, table: LiveTable, asked: str, undo: PropertyChanges | None = None) -> LiveTable:
+    """Return ``table``, the answer to a write, if it is at the location ``asked`` for.
 
     Raises:
         UnsupportedOperationError: it is elsewhere; the write is undone (see :func:`take_back`).
     """
     takes_relative_paths = backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT
     roots = backend.roots() if takes_relative_paths else ()
-    if any(locations.same(made.location, locations.join(root, asked)) for root in roots):
-        return made
-    elsewhere = put_elsewhere(made, asked)
+    if any(locations.same(table.location, locations.join(root, asked)) for root in roots):
+        return table
+    elsewhere = put_elsewhere(table, asked)
     if elsewhere is None:
-        return made
-    raise UnsupportedOperationError(f"{elsewhere}, where the data is; {take_back(backend, made.id, undo)}")
+        return table
+    raise UnsupportedOperationError(f"{elsewhere}, where the data is; {take_back(backend, table.id, undo)}")
 
 
 def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | None = None) -> str:

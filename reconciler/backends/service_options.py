@@ -46,7 +46,7 @@ def _as(name: str, *aliases: str) -> dict[str, str]:
 
 
 def _as_is(prefix: str, *names: str) -> dict[str, str]:
-    return {one: one for name in names for one in (name, f"{prefix}{name}")}
+    return {alias: alias for name in names for alias in (name, f"{prefix}{name}")}
 
 
 _S3 = _ObjectStore(
@@ -140,7 +140,7 @@ PUBLIC_OPTIONS = frozenset(_PLAIN_HTTP).union(*({*one.where, *one.endpoints} for
 
 
 def options_of_service(
-    said: Mapping[str, str],
+    offered: Mapping[str, str],
     location: str,
     configured: Mapping[str, str],
     hosts: Collection[str] | None,
@@ -156,7 +156,7 @@ def options_of_service(
     store = _STORES.get(locations.scheme(locations.pylance_uri(location)))
     if store is None:
         return {}
-    plain = {key.lower(): value for key, value in said.items()}
+    plain = {key.lower(): value for key, value in offered.items()}
     named = store.where | store.endpoints
     every = store.secrets | named
     ours = {every[key.lower()] for key in configured if key.lower() in every}
@@ -189,8 +189,8 @@ def own_options(
 
     Anybody who writes to the catalog can set those: see :func:`options_of_service`.
     """
-    said = {key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)}
-    taken = options_of_service(said, table.location, configured, hosts, brings_hosts=False)
+    options = {key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)}
+    taken = options_of_service(options, table.location, configured, hosts, brings_hosts=False)
     return {key: text for key, text in configured.items() if _alias_of(key, table.location) not in taken} | taken
 
 
@@ -220,12 +220,12 @@ def with_vended(
         # Other errors say that it vends none at all.
         if isinstance(error, errors.PermissionDeniedError | errors.InternalError):
             # The text of an answer that makes no sense might hold a part of the credentials.
-            said = str(error) if isinstance(error, errors.PermissionDeniedError) else "its answer makes no sense"
+            problem = str(error) if isinstance(error, errors.PermissionDeniedError) else "its answer makes no sense"
             _log.warning(
                 "the service vends no credentials for table `%s`: %s. Those of the environment are used; "
                 "`vend_credentials: false` asks for none",
                 join(table.id),
-                said,
+                problem,
             )
         return dict(configured)
     return {**options_of_service(vended, table.location, configured, hosts, brings_hosts=True), **configured}
@@ -242,4 +242,4 @@ def _opens_alone(store: _ObjectStore, taken: Mapping[str, str]) -> bool:
     """Return whether ``taken`` opens data without anything from the environment."""
     names = {name.lower() for name in os.environ}
     added = {store.secrets[name] for name in names & store.secrets.keys()} | (names & store.identities)
-    return any(one <= taken.keys() for one in store.whole) and added <= taken.keys()
+    return any(credentials <= taken.keys() for credentials in store.whole) and added <= taken.keys()
