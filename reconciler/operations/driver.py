@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 
-_NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
+_NO_SPELLINGS: Mapping[str, Mapping[Identifier, Identifier]] = {}
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ReadCatalog:
 
     @property
     def written(self) -> Mapping[Identifier, Storage]:
-        """What the source of a mirror will have written by then."""
+        """The data that the plan of a mirror's source writes, by the mirrored table."""
         return self.source.mirrored.written if self.source.mirrored is not None else {}
 
     def missing(self) -> Iterator[DesiredNamespace | DesiredTable]:
@@ -186,14 +186,14 @@ class Driver:
         for names in waves({name: source.desired for name, source in sources.items()}):
             group = {name: sources[name] for name in names}
             groups = [group] if self.engine.reads_together else [{name: source} for name, source in group.items()]
-            answered = chain.from_iterable(in_parallel(self._answered, groups, self.parallelism))
+            answered = chain.from_iterable(in_parallel(self._read_and_ask, groups, self.parallelism))
             read += [(self._conclude(catalog), catalog.tables) for catalog in answered]
         return read
 
-    def _answered(
+    def _read_and_ask(
         self,
         sources: Mapping[str, CatalogInput],
-        spellings: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
+        spellings: Mapping[str, Mapping[Identifier, Identifier]] = _NO_SPELLINGS,
     ) -> list[ReadCatalog]:
         """Return catalogs with all that their plans need.
 
@@ -209,40 +209,41 @@ class Driver:
         )
         self.engine.ask(catalogs)
         for name, catalog in catalogs.items():
-            with self._asking(name) as connection:
+            with self._questions(name) as connection:
                 new, connections = catalog.compared.new, self.connections.values()
                 catalog.facts = Facts(stored=find_stored(connection, new, connections, self.parallelism))
         for name, tables in self.engine.live_tables(catalogs).items():
             catalogs[name].tables = tables
-        again: dict[str, Mapping[Identifier, Identifier]] = {}
+        respelled: dict[str, Mapping[Identifier, Identifier]] = {}
         for name, catalog in catalogs.items():
-            with self._asking(name) as connection:
+            with self._questions(name) as connection:
                 live_names = chain(catalog.source.live.namespaces, catalog.tables.tables)
-                again[name] = kept_spellings(connection.backend, catalog.missing(), live_names)
-                if not again[name]:
-                    self._answer(catalog, connection.backend)
-        again = {name: names for name, names in again.items() if names}
-        if again:
-            answered = self._answered({name: sources[name] for name in again}, again)
-            catalogs |= dict(zip(again, answered, strict=True))
+                kept = kept_spellings(connection.backend, catalog.missing(), live_names)
+                if kept:
+                    respelled[name] = kept
+                else:
+                    self._gather_facts(catalog, connection.backend)
+        if respelled:
+            read_again = self._read_and_ask({name: sources[name] for name in respelled}, respelled)
+            catalogs |= dict(zip(respelled, read_again, strict=True))
         return [*catalogs.values()]
 
     @contextmanager
-    def _asking(self, name: str) -> Iterator[Connection]:
+    def _questions(self, name: str) -> Iterator[Connection]:
         connection = self.connections[name]
         with self.profile.stage("questions", connection), connection.spec.errors():
             yield connection
 
-    def _answer(self, catalog: ReadCatalog, backend: Backend) -> None:
+    def _gather_facts(self, catalog: ReadCatalog, backend: Backend) -> None:
         """Answer what the planner asks of a catalog as a whole."""
         source = catalog.source
         catalog.namespaces = compare_namespaces(source)
         catalog.facts = Facts(
-            ask_occupants(backend, source, catalog.namespaces.drops, self.parallelism),
-            backend.leftovers(source.desired.scope),
-            links_to(catalog.places(), catalog.tables.tables.values()),
-            catalog.facts.stored,
-            backend.schema_notes(catalog.compared.schemas),
+            occupants=ask_occupants(backend, source, catalog.namespaces.drops, self.parallelism),
+            leftovers=backend.leftovers(source.desired.scope),
+            places=links_to(catalog.places(), catalog.tables.tables.values()),
+            stored=catalog.facts.stored,
+            notes=backend.schema_notes(catalog.compared.schemas),
         )
 
     def _conclude(self, catalog: ReadCatalog) -> CatalogInput:
