@@ -344,7 +344,9 @@ def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *i
     with translated(location, options):
         if not {_VERSIONS, _DATA, "_transactions", *ignored}.issuperset(list_directory(location, options)):
             return False
-        names, session = list_directory(locations.join(location, _DATA), options), session_at(location, options)
+        # A local file is written under a name with a dot in front, and renamed when it is whole.
+        listed = list_directory(locations.join(location, _DATA), options)
+        names, session = [name for name in listed if not name.startswith(".")], session_at(location, options)
     return all(_DATA_FILE in name for name in names) and all(
         _has_mark(session, f"{_DATA}/{name}", mark, location, options) for name in names[:_MOST_OPENED]
     )
