@@ -40,6 +40,7 @@ class ReadCatalog:
 
     Args:
         source: the planner's input, with the live namespaces, and with the live tables where others mirror it.
+        context: what is the same for all objects of the catalog.
         compared: the comparison of its tables.
         namespaces: the comparison of its namespaces.
         tables: its live tables, at least those that compared objects depend on.
@@ -47,15 +48,11 @@ class ReadCatalog:
     """
 
     source: CatalogInput
+    context: CatalogContext
     compared: TableComparison
     namespaces: Outcomes = field(default_factory=Outcomes)
     tables: LiveTables = field(default_factory=lambda: LiveTables({}))
     facts: Facts = field(default_factory=Facts)
-
-    @property
-    def context(self) -> CatalogContext:
-        """What is the same for all objects of the catalog."""
-        return CatalogContext.of(self.source)
 
     @property
     def written(self) -> Mapping[Identifier, Storage]:
@@ -140,23 +137,21 @@ class LocalEngine:
     def _read(self, connection: Connection, source: CatalogInput) -> ReadCatalog:
         self.read_ahead(connection)
         live = self._scans[connection.spec.name]
-        catalog = ReadCatalog(replace(source, live=live), TableComparison())
+        compared = TableComparison()
         with self.profile.stage("compare", connection):
-            context = catalog.context
-            tables = pairs(context.moves, source.desired.tables, live.tables, live.held)
-            catalog.compared.compare(context, tables)
-        return catalog
+            context = CatalogContext.of(source)
+            compared.compare(context, pairs(context.moves, source.desired.tables, live.tables, live.held))
+        return ReadCatalog(replace(source, live=live), context, compared)
 
     def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
         """Compare the other tables, with the answers to one set of questions a catalog."""
         for name, catalog in catalogs.items():
-            connection, context = self.connections[name], catalog.context
-            questions = catalog.compared.questions(context)
+            connection, questions = self.connections[name], catalog.compared.questions()
             with self.profile.stage("storage", connection), connection.spec.errors():
                 spaces = catalog.source.live.namespaces
                 answers = answers_to(questions, connection.backend, spaces, catalog.written, self.parallelism)
             with self.profile.stage("compare", connection):
-                catalog.compared.answer(context, questions, answers)
+                catalog.compared.answer(catalog.context, questions, answers)
 
     def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
         """Return all live tables."""

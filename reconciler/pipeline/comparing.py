@@ -217,7 +217,7 @@ class Asker:
     def __call__(self, batch: OpenBatch, _: bool) -> TableComparison | CatalogError:
         """Return the comparison of some tables, or the error of the catalog."""
         name, loads = batch
-        compared = TableComparison(open=[pair for load in loads for pair in unpacked(load)])
+        compared = TableComparison(open=[table for load in loads for table in unpacked(load)])
         try:
             with self.specs[name].connect() as backend:
                 self.answer(compared, name, backend)
@@ -231,7 +231,7 @@ class Asker:
         Raises:
             BackendError: the catalog could not say where a table goes, or what has its name.
         """
-        questions = compared.questions(self.contexts[name])
+        questions = compared.questions()
         answers = answers_to(questions, backend, self.spaces[name], self.written[name], backend.parallelism)
         compared.answer(self.contexts[name], questions, answers)
 

@@ -132,7 +132,7 @@ class SparkEngine:
                 self._compare_aside(sources[name], contexts[name], catalog)
             note(_changes(catalog.compared for catalog in read.values()))
         return {
-            name: ReadCatalog(replace(source, live=read[name].snapshot), read[name].compared)
+            name: ReadCatalog(replace(source, live=read[name].snapshot), contexts[name], read[name].compared)
             for name, source in sources.items()
         }
 

@@ -42,7 +42,7 @@ def plan_catalog(source: CatalogInput, answers: Answers) -> CatalogPlan:
     """Return the plan of one catalog whose answers are all known, in time linear in the number of objects."""
     context, compared = CatalogContext.of(source), TableComparison()
     compared.compare(context, pairs(context.moves, source.desired.tables, source.live.tables, source.live.held))
-    compared.answer(context, compared.questions(context), answers)
+    compared.answer(context, compared.questions(), answers)
     return conclude(source, compared.outcomes, compare_namespaces(source), LiveTables(source.live.tables))
 
 

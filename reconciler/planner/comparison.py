@@ -22,10 +22,11 @@ from reconciler.planner.facts import (
     CatalogInput,
     EntryColumns,
     LiveTables,
+    OpenTable,
     Questions,
     TableFacts,
-    has_questions,
     new_names,
+    open_table,
 )
 from reconciler.planner.moves import TablePair, pairs
 from reconciler.planner.moving import diff_moved
@@ -172,7 +173,7 @@ class TableComparison:
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
-    open: list[TablePair] = field(default_factory=list)
+    open: list[OpenTable] = field(default_factory=list)
     schemas: list[Schema] = field(default_factory=list)
     missing: set[Identifier] = field(default_factory=set)
     new: dict[Identifier, Identifier | None] = field(default_factory=dict)
@@ -184,14 +185,15 @@ class TableComparison:
             if desired is not None and pair.live is None and not desired.absent and desired.refused is None:
                 self.missing.add(desired.id)
                 self.new.update(new_names([pair], context.select))
-            if has_questions(pair, context.select):
-                self.open.append(pair)
+            table = open_table(pair, context.select)
+            if table is not None:
+                self.open.append(table)
             else:
                 self.outcomes.compare(context, pair, None)
 
-    def questions(self, context: CatalogContext) -> Questions:
+    def questions(self) -> Questions:
         """Return what must be known to compare the open tables."""
-        return Questions.about(self.open, context.select)
+        return Questions.about(self.open)
 
     def answer(self, context: CatalogContext, questions: Questions, answers: Answers) -> None:
         """Compare the open tables with the answers to their questions."""
@@ -199,7 +201,7 @@ class TableComparison:
             schema = question.table.schema or answers.tables[question.table.id].storage.schema
             if schema is not None and question.in_force is None:
                 self.schemas.append(schema)
-        for pair in self.open:
+        for pair in (table.pair for table in self.open):
             name = pair.desired.id if pair.desired is not None else ()
             by = answers.held.get(name)
             with_held = pair if by is None else replace(pair, held=by)

@@ -212,15 +212,33 @@ def new_names(
             yield desired.id, pair.former
 
 
-def storage_question(pair: TablePair, select: Scope = EVERYTHING) -> StorageQuestion | None:
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A table that is compared once its questions are answered.
+
+    ``storage`` is None if only its name is in question.
+    """
+
+    pair: TablePair
+    storage: StorageQuestion | None
+
+
+def open_table(pair: TablePair, select: Scope = EVERYTHING) -> OpenTable | None:
+    """Return a table with its questions; None if it can be compared without an answer."""
+    desired = pair.wanted_in(select)
+    if desired is None:
+        return None
+    question = _storage_question(pair, desired)
+    return None if question is None and pair.live is not None else OpenTable(pair, question)
+
+
+def _storage_question(pair: TablePair, desired: DesiredTable) -> StorageQuestion | None:
     """Return what storage must be opened to compare a table; None if nothing must be.
 
     Storage decides about new tables (data is registered), about relocations, and about live tables with a schema or
     with tags.
     """
-    desired, live = pair.wanted_in(select), pair.renamed
-    if desired is None:
-        return None
+    live = pair.renamed
     if live is None:
         return StorageQuestion(desired, desired.location)
     if is_relocated(desired, live):
@@ -231,12 +249,6 @@ def storage_question(pair: TablePair, select: Scope = EVERYTHING) -> StorageQues
     if (desired.schema is not None or has_tags) and desired.probe:
         return StorageQuestion(desired, live.location, live=pair.in_force)
     return None
-
-
-def has_questions(pair: TablePair, select: Scope = EVERYTHING) -> bool:
-    """Return whether something must be known to compare a table."""
-    desired = pair.wanted_in(select)
-    return desired is not None and (pair.live is None or storage_question(pair, select) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +264,10 @@ class Questions:
     names: Sequence[Identifier]
 
     @classmethod
-    def about(cls, tables: Collection[TablePair], select: Scope = EVERYTHING) -> Questions:
+    def about(cls, tables: Collection[OpenTable]) -> Questions:
         """Return the questions about ``tables``; there may be none."""
-        storage = [question for pair in tables if (question := storage_question(pair, select)) is not None]
-        new = (pair.wanted_in(select) for pair in tables if pair.live is None)
+        storage = [table.storage for table in tables if table.storage is not None]
+        new = (table.pair.desired for table in tables if table.pair.live is None)
         return cls(storage, [desired.id for desired in new if desired is not None])
 
 

@@ -157,7 +157,7 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> R
     return RecordedCatalog(
         source,
         comparison,
-        comparison.questions(context),
+        comparison.questions(),
         tuple(namespaces),
         {
             block_names[key]: entry.view.columns

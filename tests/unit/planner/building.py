@@ -20,7 +20,16 @@ from reconciler.model.desired import (
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.planner.catalog import plan_catalog
-from reconciler.planner.facts import Answers, CatalogInput, Facts, PlanOptions, Questions, StorageQuestion, TableFacts
+from reconciler.planner.facts import (
+    Answers,
+    CatalogInput,
+    Facts,
+    PlanOptions,
+    Questions,
+    StorageQuestion,
+    TableFacts,
+    open_table,
+)
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.planning import Planning
@@ -142,6 +151,12 @@ def _expected(question: StorageQuestion) -> TableFacts:
     return stored(StorageKind.DATASET, location, question.table.schema)
 
 
+def questions_on(wanted: DesiredCatalog, there: Snapshot, select: Scope = EVERYTHING) -> Questions:
+    """Return what the planner asks to compare the tables of a catalog."""
+    tables = (open_table(pair, select) for pair in pairs(moves_of(wanted), wanted.tables, there.tables))
+    return Questions.about([table for table in tables if table is not None])
+
+
 def plan_of(
     wanted: DesiredCatalog,
     there: Snapshot,
@@ -160,8 +175,7 @@ def plan_of(
     Unless ``storage`` says otherwise, a table to be made finds nothing at a default location, and another one the data
     that it should have.
     """
-    tables_there = [*pairs(moves_of(wanted), wanted.tables, there.tables)]
-    questions = Questions.about(tables_there, (options or PlanOptions()).select).storage
+    questions = questions_on(wanted, there, (options or PlanOptions()).select).storage
     tables = {question.table.id: _expected(question) for question in questions}
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts({identifier(path): names for path, names in (occupants or {}).items()}, leftovers)

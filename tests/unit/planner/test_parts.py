@@ -14,13 +14,13 @@ from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import TableComparison
-from reconciler.planner.facts import Answers, CatalogInput, LiveTables, PlanOptions, Questions, TableFacts
-from reconciler.planner.moves import moves_of, pairs
+from reconciler.planner.facts import Answers, CatalogInput, LiveTables, PlanOptions, TableFacts
+from reconciler.planner.moves import pairs
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef
 from reconciler.planner.planning import Planning
 from tests.states import option_sets, safeguards, situations
-from tests.unit.planner.building import plan_alone
+from tests.unit.planner.building import plan_alone, questions_on
 
 REFERENCE = ManifestRef(name="store", digest="", files=())
 ABILITIES = st.builds(
@@ -65,7 +65,7 @@ def compared_parts(source: CatalogInput, answers: Answers, parts: int, seed: int
             part.open = []
     compared.append(asked)
     for part in compared:
-        part.answer(context, part.questions(context), answers)
+        part.answer(context, part.questions(), answers)
     shuffle.shuffle(compared)
     return [pickle.dumps(part) for part in compared]
 
@@ -75,7 +75,7 @@ def test_parts_make_the_same_plan(
     situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, abilities: Capabilities, parts: int, seed: int
 ) -> None:
     wanted, live = situation
-    questions = Questions.about([*pairs(moves_of(wanted), wanted.tables, live.tables)], options.select)
+    questions = questions_on(wanted, live, options.select)
     answers = Answers(
         {
             question.table.id: TableFacts(question.location or f"/lake/{question.table.id[-1]}", Storage(kind))

@@ -15,8 +15,7 @@ from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import PlanOptions, Questions, TableFacts
-from reconciler.planner.moves import moves_of, pairs
+from reconciler.planner.facts import PlanOptions, TableFacts
 from reconciler.planner.plan import Plan
 from tests.plans import assert_blocked, noted
 from tests.unit.planner.building import (
@@ -27,6 +26,7 @@ from tests.unit.planner.building import (
     live,
     live_table,
     plan_of,
+    questions_on,
     steps,
     stored,
     table,
@@ -221,7 +221,7 @@ class TestExisting:
     def test_a_request_whose_answer_was_never_recorded_is_asked_again_where_there_is_data(self) -> None:
         there = live(live_table("t", owner=OWNER, location="s3://x", extra={REQUESTED_LOCATION: "s3://asked"}))
         wanted = desired(table("t", location="s3://asked", schema=USERS))
-        [question] = Questions.about([*pairs(moves_of(wanted), wanted.tables, there.tables)]).storage
+        [question] = questions_on(wanted, there).storage
         assert (question.location, question.otherwise) == ("s3://asked", "s3://x")
         facts = {"t": stored(StorageKind.DATASET, "s3://asked", USERS)}
         assert steps(plan_of(wanted, there, storage=facts)) == ["relocate-table t"]
