@@ -13,7 +13,7 @@ from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
 from reconciler.applier.steps import change_table
 from reconciler.backends.base import Backend
-from reconciler.backends.placing import require_place
+from reconciler.backends.placing import require_location
 from reconciler.model import locations
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
@@ -104,7 +104,7 @@ class Move(Target[LiveTable]):
         changes = self.changes_to(origin.properties, origin.location)
         properties = changes.applied_to(origin.properties)
         copy = self.backend.copy_table(origin, self.identifier, properties)
-        return require_place(self.backend, copy, origin.location)
+        return require_location(self.backend, copy, origin.location)
 
     def _copy_shown_columns(self) -> None:
         """Copy the columns that the old entry shows, if the service lets them be written."""

@@ -17,7 +17,7 @@ from reconciler.applier.datasets import (
 from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target
-from reconciler.backends.placing import put_elsewhere, take_back
+from reconciler.backends.placing import location_mismatch, undo_write
 from reconciler.model import locations, ownership
 from reconciler.model.errors import (
     InvalidInputError,
@@ -178,7 +178,7 @@ def _confirmed(target: Target[LiveTable], entry: LiveTable, undo: PropertyChange
     requested, capabilities = target.after.location, target.backend.capabilities()
     if requested is None:
         return target.written(entry)
-    elsewhere = put_elsewhere(entry, requested)
+    elsewhere = location_mismatch(entry, requested)
     if elsewhere and _needs_its_place(target):
         raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, entry, undo)}")
     request = {REQUESTED_LOCATION: requested, CHOSEN_LOCATION: entry.location}
@@ -202,13 +202,13 @@ def _take_back(target: Target[LiveTable], entry: LiveTable, undo: PropertyChange
     An entry that an earlier run created may have data by now; then it stays.
     """
     if target.change.before is not None:
-        return take_back(target.backend, target.identifier, undo)
+        return undo_write(target.backend, target.identifier, undo)
     try:
         if target.live is not None:
             expect_no_data(target.backend, entry.location)
     except (StaleError, ServiceUnavailableError) as error:
         return f"the entry could not be taken back ({error})"
-    return take_back(target.backend, target.identifier)
+    return undo_write(target.backend, target.identifier)
 
 
 def _is_half_made(target: Target[LiveTable]) -> bool:

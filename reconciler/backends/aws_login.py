@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 NO_MFA = "the profile needs a code of an MFA device, which lancens cannot ask for; give the keys of a session instead"
-"""The remedy for a profile that needs a person at the keyboard."""
+"""Why a profile with MFA cannot be used, and the remedy."""
 
 
 _EXPIRED = "the credentials have expired; renew them"
@@ -78,7 +78,7 @@ def session_without_questions(impl: str) -> Session:
         METHOD = "no-questions"
 
         def load(self) -> None:
-            if any("mfa_serial" in profile for profile in _roles(session)):
+            if any("mfa_serial" in profile for profile in _role_profiles(session)):
                 raise UnauthenticatedError(f"{impl}: {NO_MFA}")
 
     session.get_component("credential_provider").insert_before("assume-role", NoQuestions())
@@ -86,15 +86,15 @@ def session_without_questions(impl: str) -> Session:
 
 
 def _keep_credentials_out_of_logs() -> None:
-    """Silence logs of botocore that hold credentials, unless a level is set."""
+    """Silence botocore's loggers that write credentials, unless their level is set."""
     for name, level in (("botocore", logging.INFO), ("botocore.credentials", logging.ERROR)):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:
             logger.setLevel(level)
 
 
-def _roles(session: Session) -> Iterator[Mapping[str, str]]:
-    """Yield the profile in use and its sources, as long as each assumes a role."""
+def _role_profiles(session: Session) -> Iterator[Mapping[str, str]]:
+    """Yield the profile in use, then its source profiles, while they have a role."""
     profiles = session.full_config.get("profiles", {})
     name, seen = session.get_config_variable("profile") or "default", set[str]()
     while name not in seen and "role_arn" in profiles.get(name, {}):
@@ -105,7 +105,7 @@ def _roles(session: Session) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def credential_errors(impl: str) -> Iterator[None]:
-    """Translate Python's errors while credentials are resolved; botocore's pass.
+    """Translate Python's errors while AWS credentials are resolved, not botocore's.
 
     Raises:
         InvalidInputError: a file that the configuration of AWS names cannot be read.

@@ -1,4 +1,4 @@
-"""The contract of a backend: what every catalog has, and what some can do beside.
+"""Define the contract of a backend: required methods, and optional ones.
 
 ``reconciler.namespace`` builds the operations of the Lance Namespace specification on them, once for all backends.
 """
@@ -33,29 +33,29 @@ from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Proper
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 from reconciler.model.redaction import scrub
 
-_SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
-"""What code raises on an answer that does not have the shape of its specification."""
+_SHAPE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
+"""Errors that code raises while it reads a malformed response of a service."""
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 Check: TypeAlias = Callable[[LiveNamespace | LiveTable], None]
-"""Raises if the object changed since it was read."""
+"""Takes an object as the commit read it; raises if it changed since the plan."""
 
 _SUFFIX = ".lance"
 
-_SETTINGS = ("parallelism", "hosts", "allows_outside", "beside", "outermost_names", "homes")
-"""The attributes that are set on a new connection, and that a pickled copy keeps."""
+_SETTINGS = ("parallelism", "hosts", "allows_outside", "extra_roots", "outermost_names", "declared_locations")
+"""Attributes that the caller sets on a new connection; pickled copies keep them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Properties:
-    """The configuration as given; it holds secrets, so its ``repr`` leaves them out."""
+    """The configuration as given; its ``repr`` hides the values."""
 
     values: Mapping[str, str] = field(repr=False)
 
 
 class Backend(ABC):
-    """What lancens asks of a catalog.
+    """A connection to one catalog; lancens builds every operation on its methods.
 
     A subclass MUST set ``impl``, ``known_capabilities`` and ``config_model`` and implement the methods marked
     *required*. The others answer for a catalog that cannot do what they are about; a subclass overrides those of what
@@ -76,7 +76,7 @@ class Backend(ABC):
     config_model: ClassVar[type[BackendConfig]] = BackendConfig
 
     known_capabilities: Capabilities
-    """What services of this kind can do, as far as it is known without asking one."""
+    """What services of this kind can do, before one is asked (:meth:`ask_capabilities`)."""
 
     in_process: ClassVar[bool] = False
     """Whether the catalog lives in the memory of one process, where no other process can read it."""
@@ -88,25 +88,25 @@ class Backend(ABC):
     """Whether the catalog is the directory ``root``, so that a copy of the directory is a catalog too."""
 
     parallelism: int = DEFAULT_PARALLELISM
-    """How many requests a scan or a list has in flight; the caller that connects may change it."""
+    """The maximal number of concurrent requests of a scan or a list; callers may change it."""
 
     hosts: Collection[str] | None = None
-    """The only hosts that the service may name, as ``--allow-host`` does; None for any."""
+    """The only hosts that the service may send clients to (``--allow-host``); None for any."""
 
     allows_outside: bool = False
-    """Whether datasets may refer to places outside the catalog's roots, as ``--allow-outside`` lets them."""
+    """Whether datasets may refer to files outside the catalog's roots (``--allow-outside``)."""
 
-    beside: Sequence[str] = ()
-    """Places beside the roots to which datasets may refer, such as those of ``serve --location``."""
+    extra_roots: Sequence[str] = ()
+    """Further directories or URIs to which datasets may refer, such as those of ``serve --location``."""
 
     outermost_names: frozenset[str] = frozenset()
     """The names on the outermost level that the manifest uses, for a service that cannot list that level."""
 
-    homes: Mapping[Identifier, str] = {}
-    """The locations that the manifest gives namespaces: they count before a namespace has its own."""
+    declared_locations: Mapping[Identifier, str] = {}
+    """The locations of namespaces in the manifest; a namespace may not have its own yet."""
 
     commits_together: ClassVar[int] = 1
-    """How many concurrent changes count as one against the parallelism of an apply, where one commit takes them all."""
+    """How many concurrent changes one commit can take; an apply counts them as one change in flight."""
 
     checks_at_commit: ClassVar[bool] = False
     """Whether each change reads its object again and passes it to :meth:`_checked`, in its commit if it can."""
@@ -119,7 +119,7 @@ class Backend(ABC):
     def __init__(self, **properties: str) -> None:
         self._properties = _Properties(properties)
         self.config = parse_config(self.config_model, self.impl, properties)
-        self._asking = threading.RLock()
+        self._capabilities_lock = threading.RLock()
         self._capabilities: Capabilities | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -226,30 +226,30 @@ class Backend(ABC):
 
     @final
     def capabilities(self) -> Capabilities:
-        """Return what the service can do; it is asked once.
+        """Return what the service can do; only the first call may send a request.
 
         Raises:
-            BackendError: it could not be asked; the next call asks again.
+            BackendError: the service did not answer; the next call asks again.
         """
-        with self._asking:
+        with self._capabilities_lock:
             if self._capabilities is None:
                 self._capabilities = self.ask_capabilities()
             return self._capabilities
 
     def ask_capabilities(self) -> Capabilities:
-        """Return what this service can do, with a call if only the service knows.
+        """Return what this service can do; send a request if only the service knows.
 
         Raises:
-            BackendError: it could not be asked.
+            BackendError: the service did not answer.
         """
         return self.known_capabilities
 
     @classmethod
     def overrides(cls, method: Callable[..., object]) -> bool:
-        """Return whether catalogs of this class have an answer of their own to one of the methods below."""
+        """Return whether this class overrides ``method`` of :class:`Backend`."""
         return getattr(cls, method.__name__) is not getattr(Backend, method.__name__)
 
-    # ---- changes that a catalog may have ---------------------------------------------------------------------------
+    # ---- changes that a catalog may support ------------------------------------------------------------------------
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties.
@@ -263,7 +263,7 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: the properties of a namespace cannot be changed")
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's properties; set its location.
+        """Merge ``changes`` into a table's properties; set its location if given.
 
         See ``capabilities.alter_table`` and ``capabilities.relocate_table``. Everything else of the entry stays.
 
@@ -274,9 +274,9 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Rename the entry of a Lance table; all else of it stays as it is.
+        """Rename the entry of a Lance table; its other fields stay.
 
-        At every moment the table has one of the two names.
+        The rename is atomic: at every moment the table has exactly one of the two names.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -288,9 +288,9 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: a table cannot be renamed")
 
     def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry ``to`` with ``properties``, and everything else that the entry of ``table`` holds.
+        """Copy the entry of ``table`` to the name ``to``, but with ``properties``.
 
-        Its location is that of ``table``. What cannot be copied is in ``capabilities.lost_on_move``.
+        The copy has the same location. What cannot be copied is in ``capabilities.lost_on_move``.
 
         Raises:
             TableNotFoundError: the entry of ``table`` is gone.
@@ -299,19 +299,19 @@ class Backend(ABC):
         return self.insert_table(to, table.location, properties)
 
     def checking(self, check: Check) -> Self:
-        """Return this backend with a check in each commit of a change, where it has ``checks_at_commit``.
+        """Return a copy of this backend whose commits call ``check`` first.
 
-        Each commit passes the object that it alters, renames or removes, as just read, to ``check``. If that raises,
-        nothing is written and the error is raised.
+        ``check`` gets the object that the commit alters, renames or removes, as just read. If it raises, nothing is
+        written. Backends without ``checks_at_commit`` return themselves.
         """
         if not self.checks_at_commit:
             return self
-        checks = object.__new__(type(self))  # `copy` would go the way of pickle
-        vars(checks).update(vars(self), _check=check)
-        return checks
+        checking = object.__new__(type(self))  # `copy.copy` calls `__reduce__`, which connects again
+        vars(checking).update(vars(self), _check=check)
+        return checking
 
     def _checked(self, live: LiveT) -> LiveT:
-        """Return ``live``, after the check for an object that a commit changes."""
+        """Pass ``live`` to the check of :meth:`checking`, if any, and return it."""
         if self._check is not None:
             self._check(live)
         return live
@@ -319,10 +319,10 @@ class Backend(ABC):
     # ---- reading in parts ------------------------------------------------------------------------------------------
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what ``scan`` does, without tables that cannot be loaded.
+        """Return the result of ``scan`` without the tables that cannot be loaded.
 
-        A broken table of another owner would otherwise stop every plan. Each skipped table becomes a note, without the
-        service's own words, which may differ at every call; it also counts as a foreign table. Saved plans and mirrors
+        Otherwise one broken table of another owner would stop every plan. Each skipped table becomes a note and a
+        foreign table. The note does not quote the service, whose text may differ at every call. Saved plans and mirrors
         are decided on what ``scan`` reads.
 
         Raises:
@@ -339,17 +339,20 @@ class Backend(ABC):
         return self.child_tables(parent)
 
     def confirmed_tables(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
-        """Return those of some possible tables that are Lance tables, in order."""
+        """Return which ``names`` of :meth:`candidate_tables` are Lance tables, in order."""
         return names
 
     def large_namespaces(self, more_than: int) -> Mapping[Identifier, Sequence[str]]:
-        """Return the names of the tables in each namespace that has more than ``more_than``."""
+        """Return the table names of each namespace with more than ``more_than`` tables.
+
+        The pipeline splits these namespaces among tasks.
+        """
         return {}
 
     # ---- objects beside Lance tables and namespaces ----------------------------------------------------------------
 
     def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
-        """Return the names of other objects in a namespace, which keep it from a drop."""
+        """Return the names of objects of other kinds in a namespace; they block its drop."""
         return ()
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
@@ -379,7 +382,7 @@ class Backend(ABC):
     # ---- locations -------------------------------------------------------------------------------------------------
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location of a table that names none, if there is one.
+        """Return the location for a table whose block has none; None without a default.
 
         Raises:
             NamespaceNotFoundError: the location depends on a namespace that does not exist.
@@ -387,9 +390,9 @@ class Backend(ABC):
         return None
 
     def roots(self) -> Sequence[str]:
-        """Return the roots of tables without a location.
+        """Return the directories or URIs below which default locations are.
 
-        The default is the ``root`` of the configuration, where it has one.
+        By default this is the ``root`` of the configuration, if any.
         """
         root: str | None = getattr(self.config, "root", None)
         return () if root is None else (root,)
@@ -397,8 +400,8 @@ class Backend(ABC):
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return why the catalog cannot take a table at ``location``; None if it can.
 
-        It is called when planning, and again before data is written to the location. It decides by the configuration,
-        without a call. ``insert_table`` and ``alter_table`` refuse the same locations. The answer holds no secret.
+        Plans call it, and applies again before they write data there. It sends no request. ``insert_table`` and
+        ``alter_table`` refuse the same locations. The answer holds no secret.
         """
         return None
 
@@ -413,7 +416,7 @@ class Backend(ABC):
 
     @final
     def enter_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry of a table at ``location``, or without one where the service chooses.
+        """Create the entry of a table at ``location``; with None, let the service choose.
 
         Raises:
             InvalidInputError: there is no location, and the service does not choose one.
@@ -434,15 +437,15 @@ class Backend(ABC):
         return self.default_location(identifier)
 
     def properties_for_request(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties of a new namespace, with those that are required."""
+        """Return ``properties`` with those that a namespace must be created with."""
         return properties
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
-        """Return the table whose default location is ``path`` below a root."""
+        """Return the table whose default location is ``path``, segments below a root."""
         return (*path[:-1], path[-1].removesuffix(_SUFFIX))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
-        """Return another location for a table whose default one, ``taken``, is in use.
+        """Return a location other than the default one, ``taken``, which holds other data.
 
         Raises:
             TableAlreadyExistsError: a table of this name cannot be elsewhere.
@@ -455,9 +458,9 @@ class Backend(ABC):
     # ---- the columns that entries show -----------------------------------------------------------------------------
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, ShownColumns]:
-        """Return the columns that the entries of Lance tables show, if any.
+        """Return the columns that are stored in the entries of Lance tables.
 
-        It is called for tables whose storage is opened anyway. A table that no longer exists is left out.
+        Tables without stored columns, and those that no longer exist, are left out of the result.
 
         Raises:
             BackendError: an entry could not be read.
@@ -465,16 +468,16 @@ class Backend(ABC):
         return {}
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
-        """Return the columns to show of data with ``schema``; None if there are none.
+        """Return the columns to store in the entry of data with ``schema``, or None.
 
-        It answers without a call.
+        It sends no request.
         """
         return None
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Replace the columns that the entry of a Lance table shows.
+        """Replace the columns that the entry of a Lance table stores.
 
-        The rest of the entry stays as it is, and so does the comment of a column that comes without one.
+        Its other fields stay, as do the comments of columns that have none in ``columns``.
 
         Raises:
             TableNotFoundError: it does not exist.
@@ -484,7 +487,7 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: the columns that a table shows cannot be changed")
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
-        """Return the columns that an entry shows in Lance's own types, if it does.
+        """Return the columns that an entry stores in Lance's own types, or None.
 
         Raises:
             TableNotFoundError, NotLanceTableError: as for ``load_table``.
@@ -492,22 +495,22 @@ class Backend(ABC):
         return None
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
-        """Return sentences about columns that new entries cannot show exactly."""
+        """Return sentences on columns of ``schemas`` that new entries store inexactly."""
         return ()
 
     # ---- opening data ----------------------------------------------------------------------------------------------
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the options for opening a dataset, without vended credentials.
+        """Return the options for opening a table's dataset, without vended credentials.
 
-        It answers without a call.
+        It sends no request.
         """
         return self.storage_options()
 
     def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the options for opening a dataset, with vended credentials.
+        """Return the options for opening a table's dataset, with vended credentials.
 
-        The credentials expire. They are never shown, saved or logged.
+        ``writes`` asks for credentials that can write. They expire, and are never shown, saved or logged.
         """
         return self.own_storage_options(table)
 
@@ -534,9 +537,9 @@ class Backend(ABC):
 
     @final
     def admission(self) -> Admission:
-        """Return the places that datasets of this catalog may refer to; none while its roots cannot be read."""
+        """Return which files datasets may refer to; none while the roots are unreadable."""
         try:
-            roots = (*self.roots(), *self.beside)
+            roots = (*self.roots(), *self.extra_roots)
         except BackendError:
             return Admission()
         return Admission(roots, not roots, self.allows_outside, self.hosts)
@@ -544,17 +547,17 @@ class Backend(ABC):
     # ---- about the service -----------------------------------------------------------------------------------------
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
-        """Return a context manager for the calls of a request; it yields the context of the response.
+        """Return a context manager for one request; it yields the response's context.
 
-        Each implementation defines what a context means.
+        The Lance Namespace specification leaves the meaning of a ``context`` to each implementation.
         """
         return nullcontext({})
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return writes that cannot succeed, to test permissions, by what they do.
+        """Return writes that cannot succeed, by description, to test permissions.
 
-        ``table`` is an unused name in a namespace that exists. Each call sends the write without checking first, so the
-        answer says whether the object is missing or access is denied. Some services report a missing object first.
+        ``table`` is an unused name in a namespace that exists. Each write is sent unchecked, so that the error tells a
+        missing object from denied access. Some services report a missing object first.
         """
         calls: dict[str, Callable[[], object]] = {}
         if self.capabilities().alter_table:
@@ -569,7 +572,7 @@ class Backend(ABC):
         return None
 
     def traffic(self) -> Traffic | None:
-        """Return the requests and bytes so far, for ``plan --profile``, if counted."""
+        """Return the requests and bytes so far (``plan --profile``); None if not counted."""
         return None
 
     def close(self) -> None:  # noqa: B027 - most have none
@@ -641,17 +644,17 @@ def snapshot_within(
 
 @contextmanager
 def catalog_errors(name: str, impl: str, secrets: Collection[str] = ()) -> Iterator[None]:
-    """Turn an error of a backend into one that names the catalog and holds no secret.
+    """Turn errors of a backend into errors that name the catalog and hold no secret.
 
     Raises:
-        CatalogError: for every ``BackendError`` raised inside, and for an answer of an unexpected shape.
+        CatalogError: a ``BackendError`` was raised inside, or a response was malformed.
     """
     try:
         yield
     except BackendError as error:
         message = scrub(str(error), secrets).removeprefix(f"{impl}: ")
         raise CatalogError(f"{name} ({impl}): {message}", error.code) from error
-    except _SENSELESS as error:
+    except _SHAPE_ERRORS as error:
         raise CatalogError(
             f"{name} ({impl}): cannot understand an answer of the service ({type(error).__name__}); "
             "run with --debug to see which, and report it if the service is what `impl` says",

@@ -41,13 +41,13 @@ class _Store:
     foreign: dict[Identifier, ForeignTable] = field(default_factory=dict)
 
 
-_shared: dict[str, _Store] = {}
+_stores_by_name: dict[str, _Store] = {}
 
 
 class MemoryBackend(Backend):
-    """Every operation of the contract, in memory.
+    """A catalog in dictionaries, with every operation of the contract.
 
-    Tables without a location go below ``root``, or to pylance's in-process object store, which needs no disk.
+    Tables without a location go below ``root``, or to pylance's in-process object store.
     """
 
     impl = "memory"
@@ -61,7 +61,7 @@ class MemoryBackend(Backend):
         super().__init__(**properties)
         self._store = _Store()
         if "name" in self.config.model_fields_set:
-            self._store = _shared.setdefault(self.config.name, self._store)
+            self._store = _stores_by_name.setdefault(self.config.name, self._store)
 
     def add_foreign(self, identifier: Sequence[str], location: str | None = None, kind: str = "view") -> None:
         """Add a table of another format, or a view; for tests."""
@@ -147,7 +147,7 @@ class MemoryBackend(Backend):
         """Create the entry of a table."""
         with self._store.lock:
             self._require_namespace(identifier[:-1])
-            self._require_free(identifier)
+            self._require_unused_name(identifier)
             table = LiveTable(identifier, location, dict(properties))
             self._store.tables[identifier] = table
             return table
@@ -180,7 +180,7 @@ class MemoryBackend(Backend):
         with self._store.lock:
             live = self._checked(self.load_table(identifier))
             self._require_namespace(to[:-1])
-            self._require_free(to)
+            self._require_unused_name(to)
             del self._store.tables[identifier]
             self._store.tables[to] = replace(live, id=to)
             return self._store.tables[to]
@@ -191,12 +191,12 @@ class MemoryBackend(Backend):
             return locations.join(self.config.root, f"{join(identifier)}.lance")
         return f"shared-memory://{quote(self.config.name, safe='')}/{quote(join(identifier), safe='$')}.lance"
 
-    def _require_free(self, identifier: Identifier) -> None:
+    def _require_unused_name(self, identifier: Identifier) -> None:
         if identifier in self._store.tables or identifier in self._store.foreign:
             raise errors.TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
 
     def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return a namespace; raise for the outermost one that is missing."""
+        """Return a namespace; the error for a missing one names the outermost."""
         for depth in range(1, len(identifier) + 1):
             if identifier[:depth] not in self._store.namespaces:
                 raise errors.NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")

@@ -1,4 +1,4 @@
-"""Entries that a service describes without what a Lance table needs: every scan leaves them out, with a note."""
+"""Leave invalid entries of Lance tables out of scans, with a note on each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_FOUND = "a table that the service lists and does not find"
 
 
 class OddEntryError(NotLanceTableError):
-    """The service describes an entry without what a Lance table needs."""
+    """An entry is marked as a Lance table but lacks, for example, a location."""
 
     def __init__(self, message: str, entry: OddEntry) -> None:
         super().__init__(message)
@@ -23,16 +23,16 @@ class OddEntryError(NotLanceTableError):
 
 
 def odd_entry(reason: str, properties: Mapping[str, str]) -> OddEntry:
-    """Return an entry that is left out for ``reason``."""
+    """Return an invalid entry: the ``reason``, and the owner in its properties."""
     return OddEntry(reason, owner_of(properties))
 
 
-def left_out(identifier: Identifier, reason: str) -> str:
-    """Return the note on an object that is left out."""
+def left_out_note(identifier: Identifier, reason: str) -> str:
+    """Return the note on an object that a scan leaves out for ``reason``."""
     return f"`{join(identifier)}` is left out: {reason}"
 
 
-def leaving_out(snapshot: Snapshot, odd: Mapping[Identifier, OddEntry]) -> Snapshot:
-    """Return ``snapshot`` with the entries that it leaves out, and a note on each."""
-    notes = (left_out(identifier, odd[identifier].reason) for identifier in sorted(odd))
+def with_odd_entries(snapshot: Snapshot, odd: Mapping[Identifier, OddEntry]) -> Snapshot:
+    """Return ``snapshot`` with the invalid entries ``odd``, and a note on each."""
+    notes = (left_out_note(identifier, odd[identifier].reason) for identifier in sorted(odd))
     return replace(snapshot, notes=(*snapshot.notes, *notes), odd=odd)

@@ -1,4 +1,4 @@
-"""Read lists that a service returns in pages, to their end and never forever.
+"""Read lists that a service returns in pages; stop at lists that never end.
 
 A broken or hostile service can return page tokens without end. Reading stops when a token repeats, after many pages
 with nothing new, and at a number of pages that no catalog has.
@@ -11,28 +11,28 @@ from typing import TypeVar
 
 from reconciler.model.errors import InternalError
 
-MOST_BARREN = 1_000
-"""Pages in a row with nothing new. Some are normal: services leave out what a caller may not see, page by page."""
-MOST_PAGES = 100_000
+MAX_PAGES_WITHOUT_NEW = 1_000
+"""Consecutive pages. Some are normal: services filter each page by the caller's permissions."""
+MAX_PAGES = 100_000
 
 EntryT = TypeVar("EntryT")
 
 
-def every_page(
+def paged_entries(
     where: str,
     fetch: Callable[[str | None, int], tuple[Sequence[EntryT], str | None]],
     key: Callable[[EntryT], Hashable],
     *,
-    once: bool = True,
+    distinct: bool = True,
 ) -> Iterator[EntryT]:
-    """Yield the entries of every page; an empty page with a token is not the end.
+    """Yield the entries of all pages; an empty page with a token is not the end.
 
     Args:
-        where: what is listed; the errors raised here begin with it.
+        where: a name of the list; the errors raised here begin with it.
         fetch: takes the token of the page before, None for the first, and the page's number from 1. Returns the entries
             of the page and the token of the next one; None, or an empty one, at the end.
-        key: returns the same value for two entries that are the same.
-        once: yield only the first of the entries with the same ``key``.
+        key: returns the identity of an entry, to recognise repeated ones.
+        distinct: yield only the first of the entries with the same ``key``.
 
     Raises:
         InternalError: the list does not end.
@@ -40,8 +40,8 @@ def every_page(
     token: str | None = None
     tokens: set[str] = set()
     seen: set[Hashable] = set()
-    barren = 0
-    for number in range(1, MOST_PAGES + 1):
+    pages_without_new = 0
+    for number in range(1, MAX_PAGES + 1):
         entries, token = fetch(token, number)
         new = []
         for entry in entries:
@@ -49,17 +49,19 @@ def every_page(
             if identity not in seen:
                 seen.add(identity)
                 new.append(entry)
-        yield from new if once else entries
+        yield from new if distinct else entries
         if not token:
             return
-        barren = 0 if new else barren + 1
+        pages_without_new = 0 if new else pages_without_new + 1
         if token in tokens:
-            raise _endless(where, number, "the service gives the same page token again")
-        if barren == MOST_BARREN:
-            raise _endless(where, number, f"the service gave {barren:,} pages in a row with nothing new on them")
+            raise _endless_list(where, number, "the service gives the same page token again")
+        if pages_without_new == MAX_PAGES_WITHOUT_NEW:
+            raise _endless_list(
+                where, number, f"the service gave {pages_without_new:,} pages in a row with nothing new on them"
+            )
         tokens.add(token)
-    raise _endless(where, MOST_PAGES, "the service still names a next page")
+    raise _endless_list(where, MAX_PAGES, "the service still names a next page")
 
 
-def _endless(where: str, number: int, why: str) -> InternalError:
+def _endless_list(where: str, number: int, why: str) -> InternalError:
     return InternalError(f"{where}, page {number:,}: {why}; the list never ends")

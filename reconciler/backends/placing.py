@@ -1,4 +1,4 @@
-"""Handle entries that a service puts at another location than their data."""
+"""Detect and undo entries that a service puts at another location than requested."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 
 
-def put_elsewhere(table: LiveTable, asked: str) -> str | None:
-    """Return a sentence if ``table`` is not at the location ``asked`` for."""
-    in_force, requested = locations.redact(table.location), locations.redact(asked)
-    if locations.same(in_force, requested):
+def location_mismatch(table: LiveTable, requested: str) -> str | None:
+    """Describe how the location of ``table`` differs from the requested one, if so."""
+    in_force, expected = locations.redact(table.location), locations.redact(requested)
+    if locations.same(in_force, expected):
         return None
-    return f"the service put it at {in_force}, not at {requested}"
+    return f"the service put it at {in_force}, not at {expected}"
 
 
-def require_place(backend: Backend, table: LiveTable, asked: str, undo: PropertyChanges | None = None) -> LiveTable:
-    """Return ``table``, the answer to a write, if it is at the location ``asked`` for.
+def require_location(
+    backend: Backend, table: LiveTable, requested: str, undo: PropertyChanges | None = None
+) -> LiveTable:
+    """Return ``table``, which a write returned, or undo the write.
 
     Raises:
-        UnsupportedOperationError: it is elsewhere; the write is undone (see :func:`take_back`).
+        UnsupportedOperationError: it is not at ``requested``; the write was undone (see :func:`undo_write`).
     """
     takes_relative_paths = backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT
     roots = backend.roots() if takes_relative_paths else ()
-    if any(locations.same(table.location, locations.join(root, asked)) for root in roots):
+    if any(locations.same(table.location, locations.join(root, requested)) for root in roots):
         return table
-    elsewhere = put_elsewhere(table, asked)
-    if elsewhere is None:
+    mismatch = location_mismatch(table, requested)
+    if mismatch is None:
         return table
-    raise UnsupportedOperationError(f"{elsewhere}, where the data is; {take_back(backend, table.id, undo)}")
+    raise UnsupportedOperationError(f"{mismatch}, where the data is; {undo_write(backend, table.id, undo)}")
 
 
-def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | None = None) -> str:
-    """Remove a new entry or undo a change; return how that ended, as a clause.
+def undo_write(backend: Backend, identifier: Identifier, undo: PropertyChanges | None = None) -> str:
+    """Remove a new entry or undo a change; return the outcome as a clause.
 
     ``undo`` restores the properties of an older entry; None means that the entry is new.
     """
-    # A check for the state that was planned on would refuse to undo what has changed it.
+    # The check of an apply expects the planned state, which the write to undo has changed.
     backend = backend.checking(lambda _: None)
     try:
         if undo is None:

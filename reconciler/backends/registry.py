@@ -1,4 +1,4 @@
-"""Backends by name: the entry points of the group ``lancens.backends``.
+"""Find backends by name among the entry points of the group ``lancens.backends``.
 
 An entry point names a :class:`~reconciler.backends.base.Backend` and, in brackets, the extra with the packages that it
 needs: ``glue = "reconciler.backends.glue:GlueBackend [glue]"``. Backends import those packages in their constructor, so
@@ -37,7 +37,7 @@ def backend_class(impl: str) -> type[Backend]:
         MissingExtraError: it needs an extra that is not installed.
     """
     entry = _entry(impl)
-    with _missing_packages_named(entry):
+    with _naming_missing_extra(entry):
         loaded = entry.load()
     from reconciler.backends.base import Backend
 
@@ -47,24 +47,24 @@ def backend_class(impl: str) -> type[Backend]:
 
 
 def connect(impl: str, properties: Mapping[str, str]) -> Backend:
-    """Return a connection; the first request is sent by the first call.
+    """Return a new connection with ``properties``; it sends no request yet.
 
     Raises:
         ConfigError, MissingExtraError: see :func:`backend_class`.
         InvalidInputError: ``properties`` are incomplete or invalid; the text names every error.
     """
     cls = backend_class(impl)
-    with _missing_packages_named(_entry(impl)):
+    with _naming_missing_extra(_entry(impl)):
         return cls(**properties)
 
 
 @cache
 def registered_points(path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points on ``path``.
+    """Return the entry points of backends on ``path``, a copy of ``sys.path``.
 
-    The cache saves a search of every installed package.
+    Cached, because a search opens the metadata of every installed package.
     """
-    del path  # entry_points looks at sys.path itself
+    del path  # only the key of the cache: entry_points reads sys.path itself
     return entry_points(group=GROUP)
 
 
@@ -82,7 +82,7 @@ def _entry(impl: str) -> EntryPoint:
 
 
 @contextmanager
-def _missing_packages_named(entry: EntryPoint) -> Iterator[None]:
+def _naming_missing_extra(entry: EntryPoint) -> Iterator[None]:
     try:
         yield
     except ImportError as error:

@@ -16,14 +16,15 @@ from reconciler.model.columns import Schema, ShownColumn, ShownColumns, comment_
 
 _MOST_DIGITS = 38
 _LONGEST_TYPE = 32_000
-"""Less than any metastore's database keeps, and than Glue takes."""
+"""In characters: below the limits of Glue and of every metastore's database."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """A type in the forms of Unity: ``ARRAY``, ``array<int>`` and Spark's JSON.
+    """A Spark type in every notation.
 
-    ``hive`` is the form of Hive and Glue.
+    ``name`` and ``text`` are Unity's ``ARRAY`` and ``array<int>``, ``json`` is Spark's schema JSON, ``hive`` the form
+    of Hive and Glue.
     """
 
     name: str
@@ -56,7 +57,7 @@ _TIMESTAMP_NTZ = _simple("TIMESTAMP_NTZ", "timestamp_ntz", hive="timestamp")
 _BOOLEAN = _simple("BOOLEAN", "boolean")
 _DAY_TIME = "interval day to second"
 
-_EQUAL: Mapping[str, SparkType] = {
+_EQUIVALENTS: Mapping[str, SparkType] = {
     "null": _simple("NULL", "void"),
     "bool": _BOOLEAN,
     "int8": _BYTE,
@@ -70,7 +71,7 @@ _EQUAL: Mapping[str, SparkType] = {
     "date32": _simple("DATE", "date"),
 }
 _TO_SPARK: Mapping[str, SparkType] = {
-    **_EQUAL,
+    **_EQUIVALENTS,
     **dict.fromkeys(("large_string", "json"), _STRING),
     **dict.fromkeys(("large_binary", "fixed_size_binary", "blob", "uuid"), _BINARY),
     **dict.fromkeys(("float16", "bfloat16"), _FLOAT),
@@ -79,26 +80,26 @@ _TO_SPARK: Mapping[str, SparkType] = {
     "uint16": _INT,
     "uint32": _LONG,
     "uint64": _decimal(20, 0),
-    "date64": _EQUAL["date32"],
+    "date64": _EQUIVALENTS["date32"],
     "time32": _INT,
     "time64": _LONG,
     "duration": SparkType("INTERVAL", _DAY_TIME, _DAY_TIME, "bigint", interval="DAY TO SECOND"),
 }
 _FROM_SPARK: Mapping[str, tree.ScalarType] = {
     **{
-        str(said): tree.ScalarType(name)
-        for name, kind in _EQUAL.items()
-        for said in (kind.name.lower(), kind.text, kind.json)
+        str(notation): tree.ScalarType(name)
+        for name, kind in _EQUIVALENTS.items()
+        for notation in (kind.name.lower(), kind.text, kind.json)
     },
     "timestamp": tree.ScalarType("timestamp", ("us", "UTC")),
     "timestamp_ntz": tree.ScalarType("timestamp", ("us",)),
     _DAY_TIME: tree.ScalarType("duration", ("us",)),
 }
-_ANYTHING = tree.ScalarType("string")
-"""The type for those of Unity that Arrow does not have: ``variant``, ``char``, user-defined ones."""
+_FALLBACK = tree.ScalarType("string")
+"""The type for Unity's types without an Arrow equivalent: ``variant``, ``char``, user-defined ones."""
 
 
-def tree_of(text: str) -> tree.ArrowType:
+def parse_arrow_type(text: str) -> tree.ArrowType:
     """Return the Arrow type that ``text`` names, ``Foreign`` if it is unknown."""
     try:
         return parse_tree(text)
@@ -123,8 +124,8 @@ def to_spark(kind: tree.ArrowType) -> SparkType:
             return _struct(children)
         case tree.MapOf(key=key, value=value):
             return _map(to_spark(key), to_spark(value.type), value.nullable)
-        case tree.Dictionary(values=inner) | tree.Extension(storage=inner):
-            return to_spark(inner)
+        case tree.Dictionary(values=stored) | tree.Extension(storage=stored):
+            return to_spark(stored)
         case tree.Foreign():
             return _STRING
 
@@ -181,7 +182,7 @@ def from_json(value: object) -> tree.ArrowType:
         case {"type": "struct", "fields": [*fields]}:
             return tree.Struct(tuple(_child(field) for field in fields if isinstance(field, Mapping)))
         case _:
-            return _ANYTHING
+            return _FALLBACK
 
 
 def _child(field: Mapping[str, Any]) -> tree.Child:
@@ -198,26 +199,28 @@ def _scalar(text: str) -> tree.ScalarType:
             return tree.ScalarType("decimal128", (10, 0))
         if len(digits) == 2 and all(part.isascii() and part.isdigit() for part in digits):
             return _decimal_of(int(digits[0]), int(digits[1]))
-    return _ANYTHING
+    return _FALLBACK
 
 
 def _decimal_of(precision: int, scale: int) -> tree.ScalarType:
-    return tree.ScalarType("decimal128", (precision, scale)) if 1 <= precision <= _MOST_DIGITS else _ANYTHING
+    return tree.ScalarType("decimal128", (precision, scale)) if 1 <= precision <= _MOST_DIGITS else _FALLBACK
 
 
 def from_name(name: str, precision: int | None, scale: int | None) -> tree.ArrowType:
-    """Return the Arrow type for a ``type_name``, of columns with unreadable JSON."""
+    """Return the Arrow type for Unity's ``type_name``, if its JSON is unreadable."""
     if name.upper() == "DECIMAL":
         return _decimal_of(precision or 10, scale or 0)
     return _scalar(name)
 
 
 def hive_columns(schema: Schema, longest_name: int) -> ShownColumns | None:
-    """Return the columns that Hive and Glue show of data with ``schema``.
+    """Return the columns to store in an entry of Hive or Glue for ``schema``.
 
-    None if an entry cannot show them: Hive folds names to lower case, and limits their length and characters.
+    None if an entry cannot store them: Hive folds names to lower case, and limits their length and characters.
     """
-    shown = tuple(ShownColumn(field.name, to_spark(tree_of(field.type)).hive, comment_of(field)) for field in schema)
+    shown = tuple(
+        ShownColumn(field.name, to_spark(parse_arrow_type(field.type)).hive, comment_of(field)) for field in schema
+    )
     names = [column.name for column in shown]
     if len({name.lower() for name in names}) < len(names) or not all(0 < len(name) <= longest_name for name in names):
         return None

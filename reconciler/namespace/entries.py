@@ -14,7 +14,7 @@ from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicSt
 
 from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
-from reconciler.backends.placing import require_place
+from reconciler.backends.placing import require_location
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, PropertyChanges
@@ -153,7 +153,7 @@ class EntryOperations(CatalogOperations):
             before = self.backend.load_table(identifier).properties
             changes = PropertyChanges(properties, frozenset(before) - frozenset(properties))
             table, undo = self.backend.alter_table(identifier, changes, request.location), changes.undone(before)
-        require_place(self.backend, table, request.location, undo)
+        require_location(self.backend, table, request.location, undo)
         return spec.RegisterTableResponse(location=table.location, properties=dict(table.properties))
 
     @operation(spec.DeregisterTableRequest)

@@ -80,7 +80,7 @@ class CatalogSpec:
             backend.allows_outside = self.allows_outside
             backend.outermost_names = self.outermost_names
             location_keys = backend.known_capabilities.namespace_places
-            backend.homes = {
+            backend.declared_locations = {
                 name: properties[key]
                 for name, properties in self.namespace_properties.items()
                 for key in location_keys & properties.keys()

@@ -13,7 +13,7 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
 from reconciler.backends.base import Backend
-from reconciler.backends.placing import require_place
+from reconciler.backends.placing import require_location
 from reconciler.model.errors import ConcurrentModificationError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import DELIMITER, join
@@ -155,7 +155,7 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
         before = {} if location is None else backend.load_table(identifier).properties
         live = backend.alter_table(identifier, request.changes, location)
         if location is not None:
-            require_place(backend, live, location, request.changes.undone(before))
+            require_location(backend, live, location, request.changes.undone(before))
     return spec.DescribeTableResponse(
         table=identifier[-1],
         namespace=list(identifier[:-1]),

@@ -36,11 +36,11 @@ class ServedNamespace(CatalogNamespace):
     def __init__(self, backend: Backend, beside: Sequence[str] = ()) -> None:
         super().__init__(backend)
         self.sandbox: Sandbox | None = None
-        backend.beside = tuple(beside)
+        backend.extra_roots = tuple(beside)
         backend.stay_inside()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return ServedNamespace, (self.backend, self.backend.beside)
+        return ServedNamespace, (self.backend, self.backend.extra_roots)
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
         """Return an empty context: no headers go from client to catalog, or back."""

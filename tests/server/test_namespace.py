@@ -116,7 +116,7 @@ def test_connections_can_be_pickled(tmp_path: Path, impl: str) -> None:
         catalog = connected
     catalog.create_namespace(CreateNamespaceRequest(id=["eu"]))
     catalog.backend.parallelism = 3
-    catalog.backend.allows_outside, catalog.backend.beside = True, ("s3://beside",)
+    catalog.backend.allows_outside, catalog.backend.extra_roots = True, ("s3://beside",)
     copy = pickle.loads(pickle.dumps(catalog))  # noqa: S301 - our own bytes
     copy.declare_table(lance_namespace.DeclareTableRequest(id=["eu", "users"]))
     assert catalog.list_tables(ListTablesRequest(id=["eu"])).tables == ["users"]

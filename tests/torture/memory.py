@@ -22,7 +22,7 @@ from reconciler.backends.glue import GlueBackend
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.backends.iceberg import IcebergBackend, generic
-from reconciler.backends.memory import MemoryBackend, _shared
+from reconciler.backends.memory import MemoryBackend, _stores_by_name
 from reconciler.backends.unity import UnityBackend
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities, LocationPolicy
@@ -198,7 +198,7 @@ class Memory(Recorded):
 
     def config(self, room: Room) -> Mapping[str, Any]:
         name = f"{room.token}{self._suffix}"
-        self._store = _shared.setdefault(name, self._store)
+        self._store = _stores_by_name.setdefault(name, self._store)
         Service.ledgers[name] = self.ledger
         return {"name": name, "root": str(room.lake)}
 
@@ -244,7 +244,7 @@ class Memory(Recorded):
 
     def forget_entries(self, room: Room) -> None:
         name = f"{room.token}{self._suffix}"
-        _shared.pop(name, None)
+        _stores_by_name.pop(name, None)
         Service.ledgers.pop(name, None)
 
     def forget(self, room: Room) -> None:

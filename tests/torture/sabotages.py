@@ -122,7 +122,7 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "adds-no-columns": partial(mock.patch.object, SchemaDifference, "grows", False),
     "says-done": partial(mock.patch.object, GlueBackend, "alter_table", _says_done),
     "skips-fingerprints": partial(mock.patch.object, check, "_moved", lambda *_: ()),
-    "ignores-page-tokens": partial(mock.patch.object, service, "every_page", _first_page),
+    "ignores-page-tokens": partial(mock.patch.object, service, "paged_entries", _first_page),
     "sets-no-tags": partial(mock.patch.object, storage, "write_tags", _nothing),
     "clears-tags-of-others": partial(mock.patch.object, storage, "write_tags", _clears),
     "compares-no-places": partial(mock.patch.object, check, "_moved", _places_apart),

@@ -33,7 +33,7 @@ from reconciler.backends.dir.rows import (
     metadata_of,
     part_of,
 )
-from reconciler.backends.odd_entries import NO_LOCATION, leaving_out, odd_entry
+from reconciler.backends.odd_entries import NO_LOCATION, odd_entry, with_odd_entries
 from reconciler.model import errors, locations
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.capabilities import Capabilities, LocationPolicy
@@ -116,7 +116,7 @@ class DirBackend(Backend):
         if part is None or part.is_about_root:
             with storage.translated(self.config.root, self.config.storage):
                 self._add_root_tables(contents, scope, tables, notes)
-        return leaving_out(snapshot_within(scope, namespaces.values(), tables.values(), notes), odd)
+        return with_odd_entries(snapshot_within(scope, namespaces.values(), tables.values(), notes), odd)
 
     def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
         """Return the namespaces that hold something, with all those above ``part``."""

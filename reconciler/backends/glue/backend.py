@@ -331,7 +331,7 @@ class GlueBackend(Backend):
         The manifest's location for the database comes first.
         """
         database = identifier[:-1]
-        return self._below(self.homes.get(database) or self._location_of(database), identifier)
+        return self._below(self.declared_locations.get(database) or self._location_of(database), identifier)
 
     def _location_of(self, name: Identifier) -> str | None:
         """Return the location of a database; None if it has none, or does not exist.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import WebPageError
-from reconciler.backends.odd_entries import leaving_out, left_out, odd_entry
+from reconciler.backends.odd_entries import left_out_note, odd_entry, with_odd_entries
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot
@@ -42,7 +42,7 @@ def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapsh
     databases = reading.read_databases([(), *reading.read_catalogs(depth)])
     reading.read_tables(databases)
     snapshot = Snapshot(reading.namespaces, reading.tables, tuple(sorted(reading.notes)))
-    return leaving_out(snapshot, reading.odd)
+    return with_odd_entries(snapshot, reading.odd)
 
 
 class _Reading:
@@ -131,7 +131,7 @@ class _Reading:
         return self.scope.contains(identifier) or self.scope.reaches(identifier)
 
     def _leave_out(self, identifier: Identifier, reason: str) -> None:
-        self.notes.append(left_out(identifier, reason))
+        self.notes.append(left_out_note(identifier, reason))
 
 
 def _unless_gone(read: Callable[[], ResultT], look: Callable[[], object]) -> ResultT | None:

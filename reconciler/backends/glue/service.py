@@ -18,7 +18,7 @@ from reconciler.backends.glue.structures import as_input, id_below
 from reconciler.backends.http.limits import Scans
 from reconciler.backends.http.rate_limit import rate_limit
 from reconciler.backends.http.retry import Attempts
-from reconciler.backends.paging import every_page
+from reconciler.backends.paging import paged_entries
 from reconciler.model import errors
 from reconciler.model.names import Identifier, join
 
@@ -372,4 +372,4 @@ class Service:
                     raise TypeError("a name is no text")
                 return items, answer.get("NextToken")
 
-        return every_page(f"glue: {operation} on {self.subject(identifier)}", page, name)
+        return paged_entries(f"glue: {operation} on {self.subject(identifier)}", page, name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from reconciler.backends.base import Backend
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.config import HiveConfig
-from reconciler.backends.odd_entries import NO_LOCATION, leaving_out, odd_entry
+from reconciler.backends.odd_entries import NO_LOCATION, odd_entry, with_odd_entries
 from reconciler.backends.spark_types import hive_columns
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, NameRule
@@ -236,7 +236,7 @@ class Hive2Backend(Backend):
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location of a table where its manifest puts the database, else below ``root`` if there is one."""
-        home = self.homes.get(identifier[:-1]) or self._given_place(identifier[:-1])
+        home = self.declared_locations.get(identifier[:-1]) or self._given_place(identifier[:-1])
         if home is not None:
             return locations.join(home, identifier[-1])
         return None if self.config.root is None else self._place(self.config.root, identifier)
@@ -321,7 +321,7 @@ class Hive2Backend(Backend):
         without = shown.keys() - tables.keys()
         notes = tuple(_left_out({*concerned, *marked} - {*readable, *shown}))
         odd = {identifier: odd_entry(NO_LOCATION, shown[identifier].parameters) for identifier in without}
-        return leaving_out(Snapshot(namespaces, tables, notes), odd)
+        return with_odd_entries(Snapshot(namespaces, tables, notes), odd)
 
     def _is_representable(self, name: str) -> bool:
         """Return whether an identifier can hold a live name."""

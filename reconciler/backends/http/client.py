@@ -32,7 +32,7 @@ from reconciler.backends.http.refusals import (
     redirect_target,
 )
 from reconciler.backends.http.retry import Attempts, NoAnswer, RetryPolicy
-from reconciler.backends.paging import every_page
+from reconciler.backends.paging import paged_entries
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
 
@@ -83,7 +83,7 @@ class Pages:
         first: the token to ask for the first page with; None to send none.
         entry: the type of an entry.
         identity: what two entries share when they are the same.
-        once: yield one of the entries that share it.
+        distinct: yield only the first of the entries that share it.
         may_leave_out_list: whether an answer that holds nothing else is an empty page.
         resume: the token to ask for the next page with, by the answered token and the entries of the page.
     """
@@ -93,7 +93,7 @@ class Pages:
     first: str | None = None
     entry: type = object
     identity: Callable[[Any], Hashable] = repr
-    once: bool = False
+    distinct: bool = False
     may_leave_out_list: bool = False
     resume: Callable[[str, Sequence[Any]], str] = lambda token, _: token
 
@@ -289,7 +289,7 @@ class HttpClient:
                 raise errors.InternalError(f"{self._impl}: {page}: the page token is not text")
             return entries, following and pages.resume(following, entries)
 
-        return every_page(f"{self._impl}: {doing}", fetch, pages.identity, once=pages.once)
+        return paged_entries(f"{self._impl}: {doing}", fetch, pages.identity, distinct=pages.distinct)
 
     def _value(self, answer: Response, prefix: str) -> dict[str, Any]:
         """Return the JSON object an answer holds, or say what it holds instead."""

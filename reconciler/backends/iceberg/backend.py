@@ -26,7 +26,7 @@ from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.generic import GenericServer
 from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
 from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
-from reconciler.backends.odd_entries import leaving_out, odd_entry
+from reconciler.backends.odd_entries import odd_entry, with_odd_entries
 from reconciler.backends.service_options import own_options
 from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities
@@ -121,7 +121,7 @@ class IcebergBackend(HttpBackend):
                 odd[identifier] = odd_entry(f"it {entry.unreadable}" if entry.properties else reason, entry.properties)
             elif entry is not None and entry.is_lance:
                 tables[identifier] = _live(identifier, entry)
-        return leaving_out(Snapshot(listing.namespaces, tables, tuple(sorted(listing.notes))), odd)
+        return with_odd_entries(Snapshot(listing.namespaces, tables, tuple(sorted(listing.notes))), odd)
 
     def _listed(self, identifier: Identifier) -> TableEntry | None:
         """Return a listed table, or that it is not found; None when it vanished."""
@@ -199,14 +199,14 @@ class IcebergBackend(HttpBackend):
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location below ``root``; without one, Polaris's own."""
-        home = None if self.config.root is not None else self._server.home(identifier[:-1], self.homes)
+        home = None if self.config.root is not None else self._server.home(identifier[:-1], self.declared_locations)
         return super().default_location(identifier) if home is None else locations.join(home, identifier[-1])
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return that Polaris takes no Iceberg table at ``location``; None where it does."""
         if self.config.tables == "generic" or self.config.unstructured_table_location:
             return None
-        home = self._server.home(identifier[:-1], self.homes)
+        home = self._server.home(identifier[:-1], self.declared_locations)
         if home is None or locations.is_under(home, location):
             return None
         return f"it is not below {locations.redact(home)}, its namespace's; {WAYS_OUT}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.config import hold_secret
 from reconciler.backends.http.listing import load_listed, walk
-from reconciler.backends.odd_entries import NOT_FOUND, OddEntryError, leaving_out
+from reconciler.backends.odd_entries import NOT_FOUND, OddEntryError, with_odd_entries
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.server import RestServer, translate
 from reconciler.model import errors, locations
@@ -148,7 +148,7 @@ class RestBackend(HttpBackend):
         tables = {table.id: table for table in loaded if isinstance(table, LiveTable)}
         entries = zip(listing.tables, loaded, strict=True)
         odd = {identifier: entry for identifier, entry in entries if isinstance(entry, OddEntry)}
-        return leaving_out(Snapshot(listing.namespaces, tables, tuple(listing.notes)), odd)
+        return with_odd_entries(Snapshot(listing.namespaces, tables, tuple(listing.notes)), odd)
 
     def _listed(self, identifier: Identifier) -> LiveTable | OddEntry | None:
         """Return a listed table, or why it is not a Lance table; None when it vanished."""

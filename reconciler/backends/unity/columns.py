@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reconciler.arrow_types.tree import ArrowType, Foreign
-from reconciler.backends.spark_types import SparkType, from_json, from_name, to_spark, tree_of
+from reconciler.backends.spark_types import SparkType, from_json, from_name, parse_arrow_type, to_spark
 from reconciler.model.columns import Column, Schema, ShownColumn, ShownColumns
 
 ARROW_TYPE = "lancens.arrow-type"
@@ -50,7 +50,7 @@ def nearest_types(schemas: Iterable[Schema]) -> Sequence[str]:
     counts: Counter[tuple[str, str]] = Counter()
     for schema in schemas:
         for field in schema:
-            kind = tree_of(field.type)
+            kind = parse_arrow_type(field.type)
             if not _is_exact(kind):
                 counts[field.type, to_spark(kind).text] += 1
     return [
@@ -65,7 +65,7 @@ def _is_exact(kind: ArrowType) -> bool:
 
 
 def _column(field: Column, position: int) -> dict[str, Any]:
-    kind = tree_of(field.type)
+    kind = parse_arrow_type(field.type)
     shown = to_spark(kind)
     metadata = dict(field.metadata)
     if not _is_exact(kind) and not isinstance(kind, Foreign):
@@ -114,11 +114,11 @@ def _field(column: Mapping[str, Any]) -> Column:
 def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
     """Return the exact type if it still fits the shown one, or else the nearest."""
     try:
-        recorded = tree_of(exact)
+        recorded = parse_arrow_type(exact)
         if not isinstance(recorded, Foreign) and to_spark(recorded).json == whole.get("type"):
             return str(recorded)
         nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
-        return "string" if isinstance(tree_of(nearest), Foreign) else nearest
+        return "string" if isinstance(parse_arrow_type(nearest), Foreign) else nearest
     except RecursionError:  # nested deeper than any type that can be worked with
         return "string"
 

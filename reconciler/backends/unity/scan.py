@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.backends.odd_entries import leaving_out, odd_entry
+from reconciler.backends.odd_entries import odd_entry, with_odd_entries
 from reconciler.backends.unity.rules import name_problem
 from reconciler.backends.unity.service import UnityEntry, UnityService
 from reconciler.model.concurrency import in_parallel
@@ -98,7 +98,7 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snaps
             odd[identifier] = odd_entry(info.mismatch, info.properties)
         else:
             tables[identifier] = live_table(identifier, info)
-    return leaving_out(Snapshot(tables=tables, notes=tuple(notes)), odd)
+    return with_odd_entries(Snapshot(tables=tables, notes=tuple(notes)), odd)
 
 
 def live_namespace(identifier: Identifier, info: UnityEntry) -> LiveNamespace:

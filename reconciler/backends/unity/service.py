@@ -202,13 +202,13 @@ class UnityService:
         return list_without_doubles(read, lambda entry: entry.name, concerns, problem)
 
     def _pages(self, route: str, key: str, parent: Identifier, doing: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of every page, each row once, but every row of a name."""
+        """Yield the entries of all pages: each row once, and several rows of one name."""
         pages = Pages(
             "page_token",
             "next_page_token",
             entry=dict,
             identity=lambda entry: (_name(entry, doing), _row(entry)),
-            once=True,
+            distinct=True,
             may_leave_out_list=True,
             resume=partial(_resume, doing=doing),
         )

@@ -167,7 +167,7 @@ class TestCompleteness:
     def test_tokens_without_end_are_stopped(
         self, glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(paging, "MOST_BARREN", 5)
+        monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 5)
         databases(glue, ["analytics"])
         for number in range(9):
             glue.answer("glue:GetTables", json.dumps({"TableList": [], "NextToken": str(number)}))

@@ -252,7 +252,7 @@ def test_every_page_is_read(script: Scripted, connected: IcebergBackend) -> None
 def test_tokens_without_end_are_an_error(
     script: Scripted, connected: IcebergBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "MOST_BARREN", 20)
+    monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 20)
 
     def page(request: Request) -> Answer:
         entries = [{"namespace": ["a"], "name": "t"}]

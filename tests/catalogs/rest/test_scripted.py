@@ -166,7 +166,7 @@ def test_a_list_that_never_ends_is_an_error() -> None:
 
 
 def test_tokens_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_BARREN", 20)
+    monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 20)
 
     def answer(request: Request) -> Answer:
         token = parse_qs(request.query).get("page_token", ["0"])[0]

@@ -170,7 +170,7 @@ def test_a_token_that_comes_again_is_an_error_and_no_endless_loop(unity: Unity) 
 
 
 def test_tokens_without_end_are_an_error(unity: Unity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_BARREN", 5)
+    monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 5)
     unity.fill(3)
     for number in range(9):
         unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": str(number)})
