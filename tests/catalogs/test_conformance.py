@@ -16,7 +16,7 @@ from lance_namespace import DescribeTableRequest, DescribeTableResponse
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.rows import DirectoryPlaces, Row
+from reconciler.backends.dir.rows import Row, StoredLocations
 from reconciler.backends.memory import MemoryBackend
 from reconciler.conformance import CheckOutcome, ConformanceCheck, Report, checks, run, run_check, verify
 from reconciler.model.errors import ConfigError, InternalError, NamespaceAlreadyExistsError
@@ -30,7 +30,7 @@ def _foreign_in_memory(backend: Backend, identifier: Identifier) -> Callable[[],
 
 
 def _foreign_in_directory(backend: Backend, identifier: Identifier) -> Callable[[], None]:
-    manifest = DirManifest(DirectoryPlaces(backend.config.identity()), {})
+    manifest = DirManifest(StoredLocations(backend.config.identity()), {})
     manifest.update(lambda contents: (contents.put(Row(join(identifier), "view")), None))
     return lambda: manifest.update(lambda contents: (contents.without(join(identifier)), None))
 

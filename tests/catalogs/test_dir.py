@@ -27,7 +27,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
 from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.rows import DirectoryPlaces, Row
+from reconciler.backends.dir.rows import Row, StoredLocations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
     BackendError,
@@ -81,7 +81,7 @@ def _files(lake: Path) -> dict[str, bytes]:
 
 
 def _put(lake: Path, *rows: Row) -> None:
-    DirManifest(DirectoryPlaces(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
+    DirManifest(StoredLocations(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
 
 
 # ---- directories that are tables -------------------------------------------------------------------------------------
@@ -404,11 +404,11 @@ def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, b
 )
 def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: str, directory: str) -> None:
     empty = ManifestRows(
-        DirectoryPlaces("/lake"), pa.table({name: pa.array([], pa.string()) for name in Row.__slots__})
+        StoredLocations("/lake"), pa.table({name: pa.array([], pa.string()) for name in Row.__slots__})
     )
     contents = empty.put(Row("eu", "namespace"), Row("users", "table", stored), Row("far", "table", "s3://other/far"))
     if counted:
-        assert contents.occupied == {directory}
+        assert contents.occupied_directories == {directory}
     assert contents.is_occupied(directory)
     for free in ("user", "users", "users.lance.old", "ads", "a_bc.lance", "axb%.lance", "far", "lake", "s3:", "."):
         assert not contents.is_occupied(free), free

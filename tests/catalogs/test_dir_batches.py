@@ -67,11 +67,11 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture
 def in_between(monkeypatch: pytest.MonkeyPatch) -> InBetween:
     """Have something done once so many changes were read and wait, right before the commit that they share."""
-    gathered, commit = DirManifest.gathered, DirManifest.commit
+    gathered, commit = DirManifest.gather_changes, DirManifest.commit
 
     def have(done: Callable[[], object], waiting: int = 1) -> None:
         def gather(manifest: DirManifest) -> Any:
-            monkeypatch.setattr(DirManifest, "gathered", gathered)
+            monkeypatch.setattr(DirManifest, "gather_changes", gathered)
             while len(manifest._waiting) < waiting:
                 threading.Event().wait(0.001)
             return gathered(manifest)
@@ -81,7 +81,7 @@ def in_between(monkeypatch: pytest.MonkeyPatch) -> InBetween:
             done()
             return commit(manifest, *arguments)
 
-        monkeypatch.setattr(DirManifest, "gathered", gather)
+        monkeypatch.setattr(DirManifest, "gather_changes", gather)
         monkeypatch.setattr(DirManifest, "commit", do_and_commit)
 
     return have

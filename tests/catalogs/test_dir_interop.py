@@ -26,7 +26,7 @@ from lance_namespace import (
 import reconciler
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.rows import DirectoryPlaces, Row
+from reconciler.backends.dir.rows import Row, StoredLocations
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from tests.processes import writers
@@ -214,7 +214,7 @@ def test_declared_with_an_odd_name_by_pylance_is_one_table_to_us(ours: DirBacken
 
 def test_what_others_keep_in_the_manifest_stays(lake: Path, ours: DirBackend) -> None:
     ours.insert_namespace(("eu",), {})
-    manifest = DirManifest(DirectoryPlaces(str(lake)), {})
+    manifest = DirManifest(StoredLocations(str(lake)), {})
     row = Row("eu$users", "table", "users.lance", json.dumps({"n": 5, "list": [1], "tier": "gold"}))
     manifest.update(lambda contents: (contents.put(row), None))
     path = lake / "__manifest"
@@ -237,7 +237,7 @@ def test_tables_outside_the_root_are_where_their_entries_say(lake: Path, ours: D
         Row("eu$path", "table", "/elsewhere/a.lance"),
         Row("eu$deep", "table", "teams/ads/a.lance"),
     ]
-    DirManifest(DirectoryPlaces(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
+    DirManifest(StoredLocations(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
     assert {table.id[1]: table.location for table in ours.scan().tables.values()} == {
         "uri": "s3://bucket/a.lance",
         "path": "/elsewhere/a.lance",

@@ -20,7 +20,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.dir.listing import Directory
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.rows import DirectoryPlaces, Row
+from reconciler.backends.dir.rows import Row, StoredLocations
 from reconciler.model.errors import LancensError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import EVERYTHING, Scope
@@ -152,7 +152,7 @@ def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
     assert [change.action.value for change in again.changes] == ["deregister-table"]
     assert reconciler.apply(again, manifest, allow_mass_removal=True).ok
     assert namespace.list_tables(ListTablesRequest(id=[])).tables == []
-    assert DirManifest(DirectoryPlaces(str(lake)), {}).read().find("users") is None
+    assert DirManifest(StoredLocations(str(lake)), {}).read().find("users") is None
     assert lance.dataset(str(lake / "users.lance")).count_rows() == 0
     assert reconciler.plan(manifest).is_empty
 
@@ -315,7 +315,7 @@ def test_a_table_that_moves_to_a_place_while_another_leaves_it_stays(
 
 def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirBackend) -> None:
     backend.insert_namespace(("eu",), {})
-    mine, theirs = (DirManifest(DirectoryPlaces(str(lake)), {}) for _ in range(2))
+    mine, theirs = (DirManifest(StoredLocations(str(lake)), {}) for _ in range(2))
     theirs._lock = threading.Lock()
     attempts = 0
 

@@ -110,7 +110,7 @@ def _failing(faults: Sequence[str], root: Path, theirs: list[str]) -> Any:
             theirs.append(f"b$theirs{len(left)}")
             row = {"object_id": theirs[-1], "object_type": "table", "location": "y"}
             seen = lance.dataset(place)
-            lance.write_dataset(type(before.read).from_pylist([row], seen.schema), place, mode="append")
+            lance.write_dataset(type(before.original).from_pylist([row], seen.schema), place, mode="append")
         done = genuine(manifest, before, after)
         if fault == "lost":
             raise ServiceUnavailableError("storage: no answer")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.backends.base import snapshot_within
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.rows import DirectoryPlaces, Row
+from reconciler.backends.dir.rows import Row, StoredLocations
 from reconciler.model.live import Snapshot
 from reconciler.model.names import ChildrenOf, Identifier, Only, Scope, join
 from tests.soak import count
@@ -43,7 +43,7 @@ def _fill(root: Path, entries: dict[Identifier, str], directories: Iterable[str]
         Row(join(identifier), kind, f"data/{number}.lance" if kind == "table" else None, f'{{"n":"{number}"}}')
         for number, (identifier, kind) in enumerate(entries.items())
     ]
-    DirManifest(DirectoryPlaces(str(root)), {}).update(lambda contents: (contents.put(*rows), None))
+    DirManifest(StoredLocations(str(root)), {}).update(lambda contents: (contents.put(*rows), None))
     for name in directories:
         (root / name).mkdir(exist_ok=True, parents=True)
 

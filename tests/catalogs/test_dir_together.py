@@ -189,9 +189,9 @@ def test_an_apply_of_many_tables_takes_few_commits_and_leaves_little(
 
     Each commit waits for the changes that can be in flight with it, so that their number hangs on no machine's speed.
     """
-    genuine, left = DirManifest.gathered, [size, 1]  # the namespace comes first
+    genuine, left = DirManifest.gather_changes, [size, 1]  # the namespace comes first
 
-    def gathered(manifest: DirManifest) -> Sequence[object]:
+    def gather_changes(manifest: DirManifest) -> Sequence[object]:
         wanted = min(IN_FLIGHT, left.pop() if len(left) > 1 else left[0])
         while len(manifest._waiting) < wanted:
             threading.Event().wait(0.001)
@@ -199,7 +199,7 @@ def test_an_apply_of_many_tables_takes_few_commits_and_leaves_little(
         left[0] -= len(batch) if wanted > 1 else 0
         return batch
 
-    monkeypatch.setattr(DirManifest, "gathered", gathered)
+    monkeypatch.setattr(DirManifest, "gather_changes", gather_changes)
     tables = "".join(f"          t{number}: {{properties: {{tier: gold}}}}\n" for number in range(size))
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text(

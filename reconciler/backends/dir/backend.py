@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler import storage
 from reconciler.backends.base import Backend, snapshot_within
+from reconciler.backends.dir.blocking_settings import blocking_settings, notes_on_settings
 from reconciler.backends.dir.config import DirConfig
-from reconciler.backends.dir.hindrances import hindrances, notes_on
-from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
+from reconciler.backends.dir.listing import SUFFIX, Directory, IsTaken
 from reconciler.backends.dir.rows import (
     MANIFEST,
     NAMESPACE,
     TABLE,
-    DirectoryPlaces,
-    Part,
     Row,
+    ScanPart,
+    StoredLocations,
     first_directory,
     invalid_at,
     metadata_of,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 # The directory of a table in a namespace, such as `1f2e3d4c_features$users`.
-_NESTED = re.compile(r"[0-9a-f]{8}_(.*\$.*)", re.DOTALL)
+_DIRECTORY_IN_NAMESPACE = re.compile(r"[0-9a-f]{8}_(.*\$.*)", re.DOTALL)
 
 
 class DirBackend(Backend):
@@ -77,8 +77,8 @@ class DirBackend(Backend):
         super().__init__(**properties)
         from reconciler.backends.dir.manifest import DirManifest  # needs pyarrow, which takes time to import
 
-        self._places = DirectoryPlaces(self.config.root)
-        self._manifest = DirManifest(self._places, self.config.storage)
+        self._stored_locations = StoredLocations(self.config.root)
+        self._manifest = DirManifest(self._stored_locations, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
 
     # ---- reading -------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class DirBackend(Backend):
         self._directory.stays_inside = True
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return everything within ``scope``, by one read of what it is about.
+        """Return everything within ``scope`` by one read of the rows concerned.
 
         The root is listed only if a table directly under it can be in ``scope``.
         """
@@ -98,36 +98,38 @@ class DirBackend(Backend):
         tables: dict[Identifier, LiveTable] = {}
         odd: dict[Identifier, OddEntry] = {}
         notes: list[str] = []
-        for row, identifier, invalid, properties in _entries(contents.within(part) if part else contents):
+        for row, identifier, invalid, properties in _parsed_rows(contents.objects_in(part) if part else contents):
             if invalid is not None:
                 if scope.contains(identifier[: invalid + 1]):
                     notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[invalid])}")
             elif row.object_type == NAMESPACE:
                 namespaces[identifier] = LiveNamespace(identifier, properties)
             elif row.object_type == TABLE and row.location:
-                tables[identifier] = LiveTable(identifier, self._places.location(row.location), properties)
+                tables[identifier] = LiveTable(identifier, self._stored_locations.location(row.location), properties)
             elif row.object_type == TABLE and scope.contains(identifier):
                 odd[identifier] = odd_entry(NO_LOCATION, properties)
-        notes += notes_on(hindrances(contents.dataset))
-        for identifier in sorted(self._in_use(contents, part, namespaces).difference(namespaces)):
+        notes += notes_on_settings(blocking_settings(contents.dataset))
+        for identifier in sorted(self._namespaces_in_use(contents, part, namespaces).difference(namespaces)):
             if scope.contains(identifier) or scope.reaches(identifier):
                 namespaces[identifier] = LiveNamespace(identifier)
                 notes.append(f"namespace `{join(identifier)}` has no entry of its own, only what is in it")
-        if part is None or part.is_about_root:
+        if part is None or part.includes_root:
             with storage.translated(self.config.root, self.config.storage):
                 self._add_root_tables(contents, scope, tables, notes)
         return with_odd_entries(snapshot_within(scope, namespaces.values(), tables.values(), notes), odd)
 
-    def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
-        """Return the namespaces that hold something, with all those above ``part``."""
+    def _namespaces_in_use(
+        self, contents: ManifestRows, part: ScanPart | None, entered: Iterable[Identifier]
+    ) -> set[Identifier]:
+        """Return the namespaces that hold objects, ancestors of ``part`` included."""
         in_use = contents.namespaces_in_use
-        beside = part.beside({*in_use, *entered}) if part and not contents.is_whole else None
-        return in_use if beside is None else in_use | self._manifest.read(beside).namespaces_in_use
+        row_filter = part.missing_namespaces_filter({*in_use, *entered}) if part and not contents.is_whole else None
+        return in_use if row_filter is None else in_use | self._manifest.read(row_filter).namespaces_in_use
 
     def _add_root_tables(
         self, contents: ManifestRows, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
     ) -> None:
-        """Update ``tables`` by the directories under the root."""
+        """Add tables without an entry to ``tables``, and remove those without a directory."""
         entries = {
             table.id: directory
             for table in tables.values()
@@ -138,20 +140,20 @@ class DirBackend(Backend):
         for identifier, directory in entries.items():
             if directory not in present or directory in marked:
                 del tables[identifier]
-        taken = self._taken(contents, contents.occupied.__contains__)
+        taken = self._is_taken_by(contents, contents.occupied_directories.__contains__)
         listed, hidden = self._directory.tables(taken, lambda name: scope.contains((name,)))
         notes += hidden
         for name, directory in listed.items():
             if (name,) in tables:
                 notes.append(f"the directory `{directory}` is hidden by the table `{name}`, which is elsewhere")
             else:
-                tables[name,] = LiveTable((name,), self._places.location(directory))
+                tables[name,] = LiveTable((name,), self._stored_locations.location(directory))
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return one namespace; for :data:`LIST_OF_OBJECTS`, what keeps lancens from committing."""
+        """Return one namespace; for ``LIST_OF_OBJECTS``, the settings that block commits."""
         contents = self._manifest.read()
         if identifier == LIST_OF_OBJECTS and contents.find(MANIFEST) is None:
-            return LiveNamespace(identifier, hindrances(contents.dataset))
+            return LiveNamespace(identifier, blocking_settings(contents.dataset))
         return self._namespace(contents, identifier)
 
     def load_table(self, identifier: Identifier) -> LiveTable:
@@ -171,7 +173,7 @@ class DirBackend(Backend):
             return [identifier[0] for identifier in self.scan(ChildrenOf([()])).tables]
         contents = self._manifest.read()
         self._namespace(contents, parent)
-        names = (_name(row) for row in contents.directly_in(join(parent)) if row.object_type == TABLE)
+        names = (_last_name(row) for row in contents.directly_in(join(parent)) if row.object_type == TABLE)
         return [name for name in names if check_name(name) is None]
 
     def large_namespaces(self, more_than: int) -> dict[Identifier, list[str]]:
@@ -180,22 +182,24 @@ class DirBackend(Backend):
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of entries other than tables and namespaces."""
-        return [_name(row) for row in self._manifest.read().others.directly_in(join(identifier))]
+        return [_last_name(row) for row in self._manifest.read().foreign_objects.directly_in(join(identifier))]
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
-        """Return entries of root tables whose directory is marked as deregistered, and a hindering ``__manifest``.
+        """Return entries of deregistered root tables, and settings that block commits.
 
         The former come from an interrupted removal or registration. pylance refuses to register the name again, and
         shows the table where it does not look at directories.
         """
         contents, part = self._manifest.read(), part_of(scope)
-        settings = hindrances(contents.dataset)
-        hindering: list[LiveNamespace | LiveTable] = [LiveNamespace(LIST_OF_OBJECTS, settings)] if settings else []
-        if part is not None and not part.is_about_root:
-            return hindering
-        return hindering + [left for left in self._half_gone(contents.directly_in("")) if scope.contains(left.id)]
+        settings = blocking_settings(contents.dataset)
+        blocking: list[LiveNamespace | LiveTable] = [LiveNamespace(LIST_OF_OBJECTS, settings)] if settings else []
+        if part is not None and not part.includes_root:
+            return blocking
+        return blocking + [
+            table for table in self._deregistered_tables(contents.directly_in("")) if scope.contains(table.id)
+        ]
 
-    def _half_gone(self, rows: Iterable[Row]) -> list[LiveTable]:
+    def _deregistered_tables(self, rows: Iterable[Row]) -> list[LiveTable]:
         tables = [self._live_table(row) for row in rows if row.object_type == TABLE and not check_name(row.object_id)]
         directories = [self._root_directory(table) for table in tables]
         with storage.translated(self.config.root, self.config.storage):
@@ -208,7 +212,7 @@ class DirBackend(Backend):
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a namespace."""
-        if (listed := self._listed_table(self._manifest.read(), identifier)) is not None:
+        if (listed := self._directory_table(self._manifest.read(), identifier)) is not None:
             with storage.translated(self.config.root, self.config.storage):
                 if self._directory.is_surely_table(self._root_directory(listed)):
                     raise errors.NamespaceAlreadyExistsError(f"dir: `{identifier[0]}` is a table, which it would hide")
@@ -218,7 +222,7 @@ class DirBackend(Backend):
             if contents.find(join(identifier)) or contents.below(join(identifier)):
                 raise errors.NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
-            return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
+            return _with_rows(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
         return self._manifest.update(change, join(identifier))
 
@@ -229,12 +233,15 @@ class DirBackend(Backend):
             self._checked(self._namespace(contents, identifier))
             if contents.below(join(identifier)):
                 raise errors.NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
-            return _put(contents.without(join(identifier)), identifier), None
+            return _with_rows(contents.without(join(identifier)), identifier), None
 
         self._manifest.update(change, join(identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a namespace's properties; for :data:`LIST_OF_OBJECTS`, end its auto clean-up."""
+        """Merge ``changes`` into a namespace's properties.
+
+        For :data:`LIST_OF_OBJECTS`, this disables the auto clean-up of ``__manifest``.
+        """
         if identifier == LIST_OF_OBJECTS and INTERVAL in changes.remove:
             self._manifest.end_cleanup()
             return self.load_namespace(identifier)
@@ -243,13 +250,13 @@ class DirBackend(Backend):
             self._checked(self._namespace(contents, identifier))
             entry = contents.find(join(identifier)) or Row(join(identifier), NAMESPACE)
             row = replace(entry, metadata=entry.metadata_after(changes))
-            return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
+            return _with_rows(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
         return self._manifest.update(change, join(identifier))
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry of a table; one known by its directory must stay there."""
-        row = Row(join(identifier), TABLE, self._places.stored(location), metadata_of(properties))
+        """Create the entry of a table; one with a directory must keep that location."""
+        row = Row(join(identifier), TABLE, self._stored_locations.stored(location), metadata_of(properties))
         table = self._live_table(row)
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveTable]:
@@ -257,23 +264,23 @@ class DirBackend(Backend):
             entry = contents.find(row.object_id)
             if entry is not None and entry.object_type != TABLE:
                 raise errors.TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
-            listed = self._listed_table(contents, identifier)
+            listed = self._directory_table(contents, identifier)
             if self._entry_table(contents, identifier) or (
                 listed and not locations.same(listed.location, table.location)
             ):
                 raise errors.TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
-            return _put(contents.without(row.object_id), identifier, row), table
+            return _with_rows(contents.without(row.object_id), identifier, row), table
 
         self._manifest.update(change, join(identifier))
         self._claim(table)
         return table
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a table; mark a directory that would become a table."""
+        """Remove the entry of a table; deregister its directory if it has one."""
         contents = self._manifest.expect_writable()
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
-        left = self._half_gone([row]) if row is not None else []
-        removed = self._checked(left[0] if left else self._table(contents, identifier))
+        deregistered = self._deregistered_tables([row]) if row is not None else []
+        removed = self._checked(deregistered[0] if deregistered else self._table(contents, identifier))
         text = join(identifier)
         is_shared = not self._release(removed, lambda: self._manifest.read().without(text))
 
@@ -287,9 +294,9 @@ class DirBackend(Backend):
             except Exception:
                 self._retain(live)
                 raise
-            after = _put(contents.without(text), identifier)
+            after = _with_rows(contents.without(text), identifier)
             if is_shared:  # the others may leave with this commit
-                self._release(removed, lambda: self._newest(after))
+                self._release(removed, lambda: self._current_after(after))
             return after, None
 
         self._manifest.update(change, text)
@@ -303,12 +310,12 @@ class DirBackend(Backend):
         of a table in a namespace is marked before the commit, so that an interruption leaves no table of its own. That
         of a root table is marked after, because the table would be missing until then.
         """
-        target = None if location is None else self._places.stored(location)
+        target = None if location is None else self._stored_locations.stored(location)
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, tuple[LiveTable, LiveTable]]:
             live = self._checked(self._table(contents, identifier))
             entry = contents.find(join(identifier)) or Row(
-                join(identifier), TABLE, self._places.relative(live.location)
+                join(identifier), TABLE, self._stored_locations.relative(live.location)
             )
             row = replace(entry, location=target or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
@@ -317,8 +324,8 @@ class DirBackend(Backend):
                 remaining = contents = contents.without(row.object_id)
                 self._claim(altered)
                 if len(identifier) > 1:
-                    self._release(live, lambda: self._newest(remaining))
-            return _put(contents, identifier, row), (live, altered)
+                    self._release(live, lambda: self._current_after(remaining))
+            return _with_rows(contents, identifier, row), (live, altered)
 
         before, altered = self._manifest.update(change, join(identifier))
         if not locations.same(before.location, altered.location):
@@ -339,7 +346,7 @@ class DirBackend(Backend):
             self._namespace(contents, to[:-1])
             if contents.find(join(to)) or contents.below(join(to)):
                 raise errors.TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
-            renamed = _put(_put(contents.renamed(join(identifier), join(to)), identifier), to)
+            renamed = _with_rows(_with_rows(contents.renamed(join(identifier), join(to)), identifier), to)
             return renamed, self._table(renamed, to)
 
         return self._manifest.update(change, join(identifier))
@@ -351,14 +358,14 @@ class DirBackend(Backend):
         keeps its directory.
         """
         if len(identifier) == 1:
-            listed = self._listed_table(self._manifest.read(), identifier)
-            return listed.location if listed else self._places.location(identifier[0] + SUFFIX)
+            listed = self._directory_table(self._manifest.read(), identifier)
+            return listed.location if listed else self._stored_locations.location(identifier[0] + SUFFIX)
         text = join(identifier)
-        return self._places.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
+        return self._stored_locations.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
-        """Return the table at ``path``; in a namespace, its last part has all names."""
-        nested = _NESTED.fullmatch(path[-1])
+        """Return the table at ``path``; the directory of one in a namespace has all names."""
+        nested = _DIRECTORY_IN_NAMESPACE.fullmatch(path[-1])
         return super().identifier_at(path if nested is None else nested[1].split(DELIMITER))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
@@ -375,12 +382,12 @@ class DirBackend(Backend):
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return why no table can be at ``location``: it must be under the root."""
-        return self._places.problem(location)
+        return self._stored_locations.problem(location)
 
-    # ---- what entries and directories say --------------------------------------------------------------------------
+    # ---- entries and directories ------------------------------------------------------------------------------------
 
     def _namespace(self, contents: ManifestRows, identifier: Identifier) -> LiveNamespace:
-        """Return a namespace, even without an entry; raise for the outermost missing one."""
+        """Return a namespace, with or without an entry; the error names the outermost."""
         namespace = LiveNamespace(identifier)
         for depth in range(1, len(identifier) + 1):
             text = join(identifier[:depth])
@@ -395,7 +402,7 @@ class DirBackend(Backend):
 
     def _table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable:
         self._namespace(contents, identifier[:-1])
-        table = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
+        table = self._entry_table(contents, identifier) or self._directory_table(contents, identifier)
         if table is None:
             raise errors.TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
         return table
@@ -415,30 +422,30 @@ class DirBackend(Backend):
                 return None
         return table
 
-    def _listed_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
+    def _directory_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
         if len(identifier) != 1:
             return None
         with storage.translated(self.config.root, self.config.storage):
-            directory = self._directory.table(identifier[0], self._taken(contents, contents.is_occupied))
-        return LiveTable(identifier, self._places.location(directory)) if directory else None
+            directory = self._directory.table(identifier[0], self._is_taken_by(contents, contents.is_occupied))
+        return LiveTable(identifier, self._stored_locations.location(directory)) if directory else None
 
     def _live_table(self, row: Row) -> LiveTable:
         identifier = tuple(row.object_id.split(DELIMITER))
-        return LiveTable(identifier, self._places.location(row.location or ""), row.properties())
+        return LiveTable(identifier, self._stored_locations.location(row.location or ""), row.properties())
 
     def _root_directory(self, table: LiveTable) -> str:
-        """Return the directory of a root table directly under the root, or ``""``."""
-        relative = self._places.relative(table.location) if len(table.id) == 1 else ""
+        """Return the directory of a root table; ``""`` for all other tables."""
+        relative = self._stored_locations.relative(table.location) if len(table.id) == 1 else ""
         return "" if "/" in relative else relative
 
     @staticmethod
-    def _taken(contents: ManifestRows, occupied: Taken) -> Taken:
-        """Return whether directories belong to entries or namespaces."""
+    def _is_taken_by(contents: ManifestRows, occupied: IsTaken) -> IsTaken:
+        """Return a predicate: does a directory belong to an entry or a namespace?"""
         names = contents.root_namespaces
         return lambda directory: directory in names or directory.removesuffix(SUFFIX) in names or occupied(directory)
 
     def _claim(self, table: LiveTable) -> None:
-        """Mark the directory of a root table as a table, for pylance too."""
+        """Undo the deregistration of a root table's directory, and create it if missing."""
         directory = self._root_directory(table)
         if directory:
             with storage.translated(self.config.root, self.config.storage):
@@ -447,23 +454,24 @@ class DirBackend(Backend):
 
     def _retain(self, table: LiveTable) -> None:
         """Unmark the directory of a table whose entry stays after all."""
-        first = first_directory(self._places.relative(table.location))
+        first = first_directory(self._stored_locations.relative(table.location))
         if first:
             with storage.translated(self.config.root, self.config.storage):
                 self._directory.unmark(first)
 
-    def _newest(self, contents: ManifestRows) -> ManifestRows:
-        """Return ``contents``, which are about to be committed; the current rows if another client committed first."""
+    def _current_after(self, contents: ManifestRows) -> ManifestRows:
+        """Return the current rows; ``contents`` if no other client committed meanwhile."""
         current = self._manifest.read()
         return contents if current.version == contents.version else current
 
     def _release(self, table: LiveTable, after: Callable[[], ManifestRows]) -> bool:
-        """Mark the directory that a table leaves if it would become a table; return False if an entry may keep it.
+        """Deregister the directory that ``table`` leaves; return False if it is in use.
 
-        ``after`` returns the rows without the table that leaves. A client that registers a table claims its directory
-        afterwards. So a table registered before the mark is found here, and one registered later removes the mark.
+        A directory is marked only if it would become a table. ``after`` returns the rows without ``table``. A client
+        that registers a table claims its directory afterwards: a table registered before the mark is in ``after()``,
+        and one registered later removes the mark.
         """
-        first = first_directory(self._places.relative(table.location))
+        first = first_directory(self._stored_locations.relative(table.location))
 
         def is_left() -> bool:
             return self._directory.is_listable(first, lambda directory: after().is_occupied(directory))
@@ -478,8 +486,8 @@ class DirBackend(Backend):
         return True
 
 
-def _put(contents: ManifestRows, identifier: Identifier, *rows: Row) -> ManifestRows:
-    """Return ``contents`` with ``rows``, and with entries for all namespaces above.
+def _with_rows(contents: ManifestRows, identifier: Identifier, *rows: Row) -> ManifestRows:
+    """Return ``contents`` with ``rows``, and with entries for all ancestors.
 
     pylance declares tables in namespaces without an entry; such a namespace stays when its last table is removed.
     """
@@ -487,8 +495,8 @@ def _put(contents: ManifestRows, identifier: Identifier, *rows: Row) -> Manifest
     return contents.put(*(Row(text, NAMESPACE) for text in texts if contents.find(text) is None), *rows)
 
 
-def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None, dict[str, str]]]:
-    """Yield each row, its identifier, its first invalid name and its properties.
+def _parsed_rows(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None, dict[str, str]]]:
+    """Yield each row, its identifier, the position of an invalid name, its properties.
 
     Many tables share a namespace and properties, which are parsed and held once.
     """
@@ -511,6 +519,6 @@ def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None,
         yield row, (*parent, name), invalid, properties
 
 
-def _name(row: Row) -> str:
+def _last_name(row: Row) -> str:
     """Return the last name of a row's identifier."""
     return row.object_id.rpartition(DELIMITER)[2]

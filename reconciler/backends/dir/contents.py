@@ -1,4 +1,4 @@
-"""The rows of ``__manifest``, and how changes of objects change them.
+"""Hold the rows of ``__manifest``, and apply changes of objects to them.
 
 A row is an object's string identifier, its type, its location relative to the root and its properties as a JSON
 object. Every change keeps columns that are unknown here.
@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.backends.dir.rows import COLUMNS, NAMESPACE, TABLE, DirectoryPlaces, Part, Row, invalid_at
+from reconciler.backends.dir.rows import COLUMNS, NAMESPACE, TABLE, Row, ScanPart, StoredLocations, invalid_at
 from reconciler.model.names import DELIMITER, Identifier, join, split
 
 _VERSION = "table_version"
@@ -28,20 +28,20 @@ _ROWS_AT_ONCE = 10_000
 
 @dataclass(frozen=True)
 class ManifestRows:
-    """The rows of one version, or a part of them, and the changes made to them.
+    """The rows of one version, or a part of them, and pending changes.
 
-    ``read`` is what was read of ``dataset``; ``is_whole`` says whether that is all of it. ``changed`` has the
-    replacements of rows, None for a removed one, so that many changes of one version need no copies of it.
+    ``original`` are the rows as read from ``dataset``; ``is_whole`` says whether these are all. ``changed`` maps object
+    ids to their new rows, None for a removed one, so that many changes of one version need no copies of it.
     """
 
-    places: DirectoryPlaces
-    read: pa.Table
+    locations: StoredLocations
+    original: pa.Table
     dataset: Any = field(default=None, repr=False)
     is_whole: bool = True
     changed: Mapping[str, Row | None] = field(default_factory=dict)
     _looked_up: dict[str, Row | None] = field(default_factory=dict, repr=False)
     _version_names: list[pa.ChunkedArray] = field(default_factory=list, repr=False)
-    """At most one; all contents that come from one version share it, and the rows that were looked up."""
+    """A cache of at most one entry, which all contents of one version share, like ``_looked_up``."""
 
     def __len__(self) -> int:
         return int(self.objects.num_rows)
@@ -58,17 +58,21 @@ class ManifestRows:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """All rows after the changes; columns unknown here keep their values."""
-        return pa.concat_tables([self.read.filter(self.stays), self.added]) if self.changed else self.read
+        """All rows after the changes; unknown columns keep their values."""
+        return (
+            pa.concat_tables([self.original.filter(self.is_unchanged), self.added_rows])
+            if self.changed
+            else self.original
+        )
 
     @cached_property
-    def stays(self) -> pa.ChunkedArray:
-        """For each row read, whether it is still there unchanged."""
+    def is_unchanged(self) -> pa.ChunkedArray:
+        """A mask of the ``original`` rows that no change replaces or removes."""
         return self._number_in_changed.is_null()
 
     @cached_property
-    def added(self) -> pa.Table:
-        """The rows that are new, or in the place of one that was read."""
+    def added_rows(self) -> pa.Table:
+        """The new rows, and the replacements of ``original`` ones."""
         positions = pc.indices_nonzero(self._number_in_changed.is_valid())
         place_of = dict(zip(self._number_in_changed.take(positions).to_pylist(), positions.to_pylist(), strict=True))
         new = [(place_of.get(number), row) for number, row in enumerate(self.changed.values()) if row is not None]
@@ -76,67 +80,67 @@ class ManifestRows:
 
         def values(name: str) -> pa.Array | pa.ChunkedArray:
             if name in COLUMNS:
-                return pa.array([getattr(row, name) for _, row in new], self.read.schema.field(name).type)
-            return self.read.column(name).take(before)
+                return pa.array([getattr(row, name) for _, row in new], self.original.schema.field(name).type)
+            return self.original.column(name).take(before)
 
-        return pa.table([values(name) for name in self.read.column_names], schema=self.read.schema)
+        return pa.table([values(name) for name in self.original.column_names], schema=self.original.schema)
 
     @cached_property
     def _number_in_changed(self) -> pa.ChunkedArray:
-        """For each row read, the position in ``changed`` of its replacement, or null."""
-        names = self.read.column("object_id")
+        """For each ``original`` row, its position in ``changed``, or null."""
+        names = self.original.column("object_id")
         return pc.index_in(names, value_set=pa.array(list(self.changed), names.type))
 
     @cached_property
     def objects(self) -> pa.Table:
-        """The rows without those of versions."""
+        """The rows of objects: all but those of table versions."""
         is_version = pc.equal(self.rows.column("object_type"), _VERSION)
         return self.rows.filter(pc.invert(is_version)) if pc.any(is_version).as_py() else self.rows
 
     def find(self, object_id: str) -> Row | None:
-        """Return the row of ``object_id``."""
+        """Return the row of ``object_id`` after the changes, if it exists."""
         if object_id in self.changed:
             return self.changed[object_id]
         if object_id not in self._looked_up:
-            self._looked_up[object_id] = self._look_up(object_id)
+            self._looked_up[object_id] = self._find_read(object_id)
         return self._looked_up[object_id]
 
-    def look_up(self, object_ids: Iterable[str]) -> None:
-        """Find the rows of many objects at once, for :meth:`find`."""
-        names = self.read.column("object_id")
+    def prefetch(self, object_ids: Iterable[str]) -> None:
+        """Look up the rows of many objects at once, which makes :meth:`find` fast."""
+        names = self.original.column("object_id")
         new_ids = [*{*object_ids}.difference(self._looked_up)]
         at = pc.index_in(names, value_set=pa.array(new_ids, names.type))
         matches = pc.indices_nonzero(pc.is_valid(at))
         self._looked_up.update(dict.fromkeys(new_ids))
-        for values in zip(*(self.read.column(name).take(matches).to_pylist() for name in COLUMNS), strict=True):
+        for values in zip(*(self.original.column(name).take(matches).to_pylist() for name in COLUMNS), strict=True):
             self._looked_up[values[0]] = Row(*values)
 
-    def _look_up(self, object_id: str) -> Row | None:
-        position = int(pc.index(self.read.column("object_id"), object_id).as_py())
-        return None if position < 0 else Row(*(self.read.column(name)[position].as_py() for name in COLUMNS))
+    def _find_read(self, object_id: str) -> Row | None:
+        position = int(pc.index(self.original.column("object_id"), object_id).as_py())
+        return None if position < 0 else Row(*(self.original.column(name)[position].as_py() for name in COLUMNS))
 
     def below(self, parent: str) -> ManifestRows:
         """Return the objects below the namespace ``parent``; all for the root, ``""``."""
         if not parent:
             return self
         descendants = self.objects.filter(pc.starts_with(self.objects.column("object_id"), parent + DELIMITER))
-        return ManifestRows(self.places, descendants)
+        return ManifestRows(self.locations, descendants)
 
     def directly_in(self, parent: str) -> ManifestRows:
         """Return the objects in the namespace ``parent`` itself; in the root for ``""``."""
         below = self.below(parent)
-        return ManifestRows(self.places, below.objects.filter(pc.equal(below.parent_of_each, parent)))
+        return ManifestRows(self.locations, below.objects.filter(pc.equal(below.parent_of_each, parent)))
 
     def of_type(self, object_type: str) -> ManifestRows:
         """Return the rows of one type of object."""
-        return ManifestRows(self.places, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
+        return ManifestRows(self.locations, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
 
     @cached_property
-    def others(self) -> ManifestRows:
-        """The objects that are neither tables nor namespaces: few, so that many namespaces can be asked about."""
+    def foreign_objects(self) -> ManifestRows:
+        """The objects that are neither tables nor namespaces."""
         types = self.objects.column("object_type")
         is_ours = pc.is_in(types, value_set=pa.array([NAMESPACE, TABLE], types.type))
-        return ManifestRows(self.places, self.objects.filter(pc.invert(is_ours)))
+        return ManifestRows(self.locations, self.objects.filter(pc.invert(is_ours)))
 
     @cached_property
     def parent_of_each(self) -> pa.ChunkedArray:
@@ -150,18 +154,18 @@ class ManifestRows:
 
     @property
     def namespaces_in_use(self) -> set[Identifier]:
-        """The namespaces that hold something, with or without an entry."""
+        """The namespaces that hold objects, with or without an entry of their own."""
         return {parent[:depth] for parent in self.parents for depth in range(1, len(parent[: invalid_at(parent)]) + 1)}
 
-    def within(self, part: Part) -> ManifestRows:
-        """Return the rows of the objects and notes that ``part`` is about."""
-        parents = [*map(join, part.whole), *(join(parent) for parent in self.parents if part.has_note(parent))]
+    def objects_in(self, part: ScanPart) -> ManifestRows:
+        """Return the objects that a scan of ``part`` returns or has a note on."""
+        parents = [*map(join, part.namespaces), *(join(parent) for parent in self.parents if part.has_note(parent))]
         names = self.objects.column("object_id")
         directly = pc.is_in(self.parent_of_each, value_set=pa.array(parents, pa.string()))
-        if part.without:
-            directly = pc.and_not(directly, pc.is_in(names, value_set=pa.array(map(join, part.without), pa.string())))
-        itself = pc.is_in(names, value_set=pa.array(map(join, part.named | part.above), pa.string()))
-        return ManifestRows(self.places, self.objects.filter(pc.or_(directly, itself)))
+        if part.excluded:
+            directly = pc.and_not(directly, pc.is_in(names, value_set=pa.array(map(join, part.excluded), pa.string())))
+        itself = pc.is_in(names, value_set=pa.array(map(join, part.objects | part.ancestors), pa.string()))
+        return ManifestRows(self.locations, self.objects.filter(pc.or_(directly, itself)))
 
     @cached_property
     def children(self) -> Mapping[Identifier, Collection[str]]:
@@ -174,7 +178,10 @@ class ManifestRows:
         return names
 
     def large_namespaces(self, more_than: int) -> dict[Identifier, list[str]]:
-        """Return the names of the tables in each namespace with more than ``more_than``, but the root."""
+        """Return the table names of each namespace with more than ``more_than`` tables.
+
+        The root is left out.
+        """
         tables = self.of_type(TABLE)
         numbers = pc.value_counts(tables.parent_of_each).to_pylist()
         large = [group["values"] for group in numbers if group["counts"] > more_than and group["values"]]
@@ -184,30 +191,33 @@ class ManifestRows:
         }
 
     @cached_property
-    def occupied(self) -> frozenset[str]:
-        """The directories right under the root that are, or hold, a table's location."""
+    def occupied_directories(self) -> frozenset[str]:
+        """The directories right under the root that contain the location of an entry."""
         stored = self.rows.column("location")
-        usual = pc.list_element(pc.split_pattern(stored.filter(pc.invert(self._unusual)), "/", max_splits=1), 0)
-        unusual = map(self.places.occupied, stored.filter(self._unusual).to_pylist())
+        usual = pc.list_element(pc.split_pattern(stored.filter(pc.invert(self._is_unusual)), "/", max_splits=1), 0)
+        unusual = map(self.locations.top_directory, stored.filter(self._is_unusual).to_pylist())
         return frozenset({*pc.unique(usual).to_pylist(), *unusual} - {None, ""})
 
     def is_occupied(self, directory: str) -> bool:
-        """Return whether ``directory``, right under the root, is occupied.
+        """Return whether ``directory`` is one of :attr:`occupied_directories`.
 
         Each change makes new contents, so this does not compute the whole set: it looks at the locations in their usual
         form, and then at the few others.
         """
-        if "occupied" in self.__dict__:
-            return directory in self.occupied
+        if "occupied_directories" in self.__dict__:
+            return directory in self.occupied_directories
         stored = self.rows.column("location")
         usual = pc.or_(pc.equal(stored, directory), pc.starts_with(stored, f"{directory}/"))
-        if pc.any(pc.and_not(usual, self._unusual)).as_py():
+        if pc.any(pc.and_not(usual, self._is_unusual)).as_py():
             return True
-        return any(self.places.occupied(location) == directory for location in stored.filter(self._unusual).to_pylist())
+        return any(
+            self.locations.top_directory(location) == directory
+            for location in stored.filter(self._is_unusual).to_pylist()
+        )
 
     @cached_property
-    def _unusual(self) -> pa.ChunkedArray:
-        """Which locations are absolute, or begin with ``./``."""
+    def _is_unusual(self) -> pa.ChunkedArray:
+        """A mask of the locations that are absolute or begin with ``./``."""
         stored = self.rows.column("location")
         beginning = pc.or_(pc.starts_with(stored, "./"), pc.starts_with(stored, "/"))
         return pc.or_(beginning, pc.match_substring(stored, "://"))
@@ -220,15 +230,15 @@ class ManifestRows:
 
     def put(self, *rows: Row) -> ManifestRows:
         """Return the contents with ``rows``, which replace those of the same objects."""
-        return self._with({row.object_id: row for row in rows})
+        return self._with_changes({row.object_id: row for row in rows})
 
     def without(self, *object_ids: str) -> ManifestRows:
         """Return the contents without the rows of ``object_ids``, and of their versions."""
         if not self._version_names:
-            self._version_names.append(_version_names(self.read))
-        return self._with(dict.fromkeys([*object_ids, *_below_one_of(object_ids, self._version_names[0])]))
+            self._version_names.append(_version_names(self.original))
+        return self._with_changes(dict.fromkeys([*object_ids, *_ids_below(object_ids, self._version_names[0])]))
 
-    def _with(self, changed: Mapping[str, Row | None]) -> ManifestRows:
+    def _with_changes(self, changed: Mapping[str, Row | None]) -> ManifestRows:
         return replace(self, changed={**self.changed, **changed}) if changed else self
 
     def renamed(self, object_id: str, to: str) -> ManifestRows:
@@ -239,11 +249,11 @@ class ManifestRows:
         rows = self.without(to).rows
         names = rows.column("object_id")
         index = rows.column_names.index("object_id")
-        going = pa.array([object_id, *_below_one_of([object_id], _version_names(rows))], names.type)
+        going = pa.array([object_id, *_ids_below([object_id], _version_names(rows))], names.type)
         ends = pc.utf8_slice_codeunits(names, len(object_id))
         new = pc.binary_join_element_wise(pa.scalar(to, names.type), ends, pa.scalar("", names.type))
         changed = pc.if_else(pc.is_in(names, value_set=going), new, names)
-        return ManifestRows(self.places, rows.set_column(index, rows.schema.field(index), changed), self.dataset)
+        return ManifestRows(self.locations, rows.set_column(index, rows.schema.field(index), changed), self.dataset)
 
 
 def _version_names(rows: pa.Table) -> pa.ChunkedArray:
@@ -251,8 +261,8 @@ def _version_names(rows: pa.Table) -> pa.ChunkedArray:
     return rows.column("object_id").filter(pc.equal(rows.column("object_type"), _VERSION))
 
 
-def _below_one_of(tables: Sequence[str], names: pa.ChunkedArray) -> list[str]:
-    """Return those of ``names`` that are in one of ``tables``."""
+def _ids_below(tables: Sequence[str], names: pa.ChunkedArray) -> list[str]:
+    """Return those of ``names`` whose parent is one of ``tables``."""
     if not len(names):
         return []
     nested: list[str] = names.filter(pc.is_in(_parents(names), value_set=pa.array(tables, names.type))).to_pylist()

@@ -21,24 +21,24 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import storage
-from reconciler.backends.dir.rows import DirectoryPlaces
+from reconciler.backends.dir.rows import StoredLocations
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.names import DELIMITER, check_name
 
 SUFFIX = ".lance"
 
-Taken: TypeAlias = Callable[[str], bool]
-"""Whether a directory belongs to an entry, so that it is not a table of its own."""
+IsTaken: TypeAlias = Callable[[str], bool]
+"""Takes a directory; returns whether it belongs to an entry or a namespace."""
 
-_SIGNS = frozenset({"_versions", storage.RESERVED_MARKER})
+_DATASET_SIGNS = frozenset({"_versions", storage.RESERVED_MARKER})
 _CONCURRENCY = 16
-_AS_IT_IS = re.compile(r"[A-Za-z0-9 ._+=@-]+")
-"""The names that are the same in a path and in a URI, or become so in one way only."""
+_UNENCODED = re.compile(r"[A-Za-z0-9 ._+=@-]+")
+"""Names that need no percent-encoding, or whose encoding is unambiguous."""
 
 
 class Directory:
-    """The root of a directory catalog, local or in an object store.
+    """Lists and marks the directories under a root, local or in an object store.
 
     Errors are those of storage.
     """
@@ -77,7 +77,7 @@ class Directory:
 
     def marked(self, directories: Iterable[str]) -> set[str]:
         """Return those of ``directories`` that are marked as deregistered."""
-        return self._where(self.is_marked, directories)
+        return self._matching(self.is_marked, directories)
 
     def mark(self, directory: str) -> None:
         """Mark ``directory`` as deregistered; its files stay."""
@@ -96,20 +96,20 @@ class Directory:
         if not self.exists(directory):
             self._write_marker(directory, storage.RESERVED_MARKER)
 
-    def tables(self, taken: Taken, is_wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
+    def tables(self, taken: IsTaken, is_wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
         """Return the directory of each table without an entry, and notes on others.
 
-        ``taken``: whether a directory belongs to entries. ``is_wanted``: which table names to return.
+        ``taken`` tells directories of entries and namespaces. ``is_wanted`` takes a table name; others are left out.
         """
         directory_of: dict[str, str] = {}
         notes: list[str] = []
         listed = [name for name in self.directories() if self.is_listable(name, taken)]
         candidates = [name for name in listed if is_wanted(name.removesuffix(SUFFIX))]
-        no_tables = self._where(self._is_no_table, candidates)
+        excluded = self._matching(self._is_not_table, candidates)
         for directory in candidates:
             name = directory.removesuffix(SUFFIX)
             reason = check_name(name)
-            if directory in no_tables:
+            if directory in excluded:
                 continue
             if reason is not None:
                 notes.append(f"the directory `{directory}` cannot be a table: {reason}")
@@ -123,7 +123,7 @@ class Directory:
                 directory_of[name] = directory
         return directory_of, notes
 
-    def table(self, name: str, taken: Taken) -> str | None:
+    def table(self, name: str, taken: IsTaken) -> str | None:
         """Return the directory of table ``name`` without an entry, if there is one."""
         for directory in (name + SUFFIX, name):
             if (
@@ -136,14 +136,14 @@ class Directory:
 
     def is_table(self, directory: str) -> bool:
         """Return whether ``directory`` exists and its content makes it a table."""
-        return self.exists(directory) and not self._is_no_table(directory)
+        return self.exists(directory) and not self._is_not_table(directory)
 
     def is_surely_table(self, directory: str) -> bool:
-        """Return whether more than its place makes a listed directory a table: its suffix, or a dataset or marker."""
-        return directory.endswith(SUFFIX) or not _SIGNS.isdisjoint(self._names_in(directory))
+        """Return whether a listed directory has the suffix, dataset or marker of a table."""
+        return directory.endswith(SUFFIX) or not _DATASET_SIGNS.isdisjoint(self._names_in(directory))
 
     @staticmethod
-    def is_listable(directory: str, taken: Taken) -> bool:
+    def is_listable(directory: str, taken: IsTaken) -> bool:
         """Return whether ``directory`` is a table by its name and not ``taken``.
 
         pylance keeps the markers of tables whose names need percent-encoding in directories with encoded names.
@@ -152,7 +152,7 @@ class Directory:
             return False
         return not any(map(taken, {directory, unquote(directory), unquote(unquote(directory))}))
 
-    def _is_no_table(self, directory: str) -> bool:
+    def _is_not_table(self, directory: str) -> bool:
         if self.stays_inside and not self._is_inside(directory):
             return True
         if directory.endswith(SUFFIX) and "%" not in directory:
@@ -163,32 +163,32 @@ class Directory:
         if "_versions" in names:
             return False
         groups_tables = not directory.endswith(SUFFIX) and any(name.endswith(SUFFIX) for name in names)
-        return groups_tables or self._is_of_tags(directory, names)
+        return groups_tables or self._holds_only_tags(directory, names)
 
-    def _is_of_tags(self, directory: str, names: set[str]) -> bool:
-        """Return whether pylance made ``directory``, which holds ``names``, for the tags of the decoded path.
+    def _holds_only_tags(self, directory: str, names: set[str]) -> bool:
+        """Return whether ``directory``, which holds ``names``, stores nothing but tags.
 
-        pylance 14 writes those of a local path that needs percent-encoding to the encoded path.
+        pylance 14 writes the tags of a dataset whose local path needs percent-encoding below the encoded path.
         """
         return "%" in directory and (names == {"_refs"} or self.exists(unquote(directory)))
 
     def _is_inside(self, directory: str) -> bool:
-        """Return whether no symbolic link leads out of the root."""
+        """Return whether ``directory`` is below the root after symbolic links."""
         paths = (storage.place_of(path) for path in (self._root, locations.join(self._root, directory)))
         return locations.is_under(*paths)
 
     def _names_in(self, directory: str) -> list[str]:
         if self._local is not None:
             return storage.list_directory(locations.join(self._root, directory), self._options)
-        if not _AS_IT_IS.fullmatch(directory):  # a session takes no encoded path, and encodes it differently
-            return storage.list_directory(DirectoryPlaces(self._root).location(directory), self._options)
+        if not _UNENCODED.fullmatch(directory):  # a session takes no encoded path, and encodes it differently
+            return storage.list_directory(StoredLocations(self._root).location(directory), self._options)
         listed = self._session.list_with_delimiter(directory)
         return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
 
-    def _where(self, holds: Callable[[str], bool], directories: Iterable[str]) -> set[str]:
+    def _matching(self, matches: Callable[[str], bool], directories: Iterable[str]) -> set[str]:
         checked = list(directories)
-        answers = in_parallel(holds, checked, 1 if self._local is not None else _CONCURRENCY)
-        return {directory for directory, held in zip(checked, answers, strict=True) if held}
+        answers = in_parallel(matches, checked, 1 if self._local is not None else _CONCURRENCY)
+        return {directory for directory, is_match in zip(checked, answers, strict=True) if is_match}
 
     def _write_marker(self, directory: str, marker: str) -> None:
         if self._local is not None:
@@ -200,5 +200,5 @@ class Directory:
 
     @cached_property
     def _session(self) -> Any:
-        """The only session of this root: each one resolves credentials itself."""
+        """The session of this root, shared because each one resolves credentials."""
         return storage.session_at(self._root, self._options)

@@ -1,4 +1,4 @@
-"""The objects in the rows of ``__manifest``: where they point, and which of them a scan is about."""
+"""Read rows of ``__manifest``: their locations, metadata, and filters of scans."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ COLUMNS = ("object_id", "object_type", "location", "metadata")
 
 _MOST_NAMESPACES = 40
 _MOST_NAMES = 1_000
-"""A filter of more takes longer than one for everything between the first and the last."""
+"""A filter with more names is slower than one for the range from the first to the last."""
 _AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
-_ENDS = (DELIMITER, _AFTER_DELIMITER)
+_BOUNDS = (DELIMITER, _AFTER_DELIMITER)
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
 _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 
 
 @dataclass(frozen=True)
-class DirectoryPlaces:
-    """Convert the stored locations of entries, relative to ``root``, and back.
+class StoredLocations:
+    """Converts between locations and their stored form, relative to ``root``.
 
     ``root`` is an absolute path or a URI, without a slash at its end. Stored locations are relative and unencoded, as
     pylance writes them; all others are paths, or URIs where the root is one.
@@ -47,7 +47,7 @@ class DirectoryPlaces:
         return storage.local_path(self.root) is None
 
     def location(self, stored: str) -> str:
-        """Return the location that the stored one of an entry stands for."""
+        """Return the absolute location of a ``stored`` one."""
         if _ABSOLUTE.match(stored):
             return stored
         relative = stored.removeprefix("./")
@@ -56,7 +56,7 @@ class DirectoryPlaces:
         return f"{self.root}/{relative}"
 
     def relative(self, location: str) -> str:
-        """Return ``location`` as stored; empty when it is not under the root."""
+        """Return an absolute ``location`` as stored; ``""`` if it is not under the root."""
         if not locations.is_under(self.root, location):
             return ""
         return locations.normalise(location)[len(locations.normalise(self.root).rstrip("/")) + 1 :]
@@ -70,14 +70,14 @@ class DirectoryPlaces:
         reason = self.problem(location)
         if reason is not None:
             raise InvalidInputError(f"dir: {reason}")
-        return self._below(location)
+        return self._stored_form(location)
 
     def problem(self, location: str) -> str | None:
         """Return why ``location`` cannot be a table's here; None if it can."""
         reason = locations.check(location)
         if reason is not None:
             return reason
-        relative = self._below(location)
+        relative = self._stored_form(location)
         if not relative:
             shown = locations.redact(location)
             return f"{shown} is not under the root {self.root}; tables must be below it"
@@ -85,11 +85,11 @@ class DirectoryPlaces:
             return f"{MANIFEST} is the list of tables and cannot be a table"
         return None
 
-    def _below(self, location: str) -> str:
+    def _stored_form(self, location: str) -> str:
         return self.relative(locations.absolute(location, self.root))
 
-    def occupied(self, stored: str) -> str:
-        """Return the directory right under the root that holds a stored location."""
+    def top_directory(self, stored: str) -> str:
+        """Return the directory right under the root that contains a ``stored`` location."""
         if _ABSOLUTE.match(stored):
             stored = self.relative(stored)
         return first_directory(stored.removeprefix("./"))
@@ -102,7 +102,7 @@ def first_directory(relative: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object; ``location`` and ``metadata`` are as stored, as text or None."""
+    """A row: one object; ``location`` and ``metadata`` are as stored."""
 
     object_id: str
     object_type: str
@@ -141,92 +141,95 @@ class Row:
 
 
 def metadata_of(properties: Mapping[str, Any]) -> str | None:
-    """Return the stored form of ``properties``."""
+    """Return ``properties`` as the JSON of the column ``metadata``; None if empty."""
     if not properties:
         return None
     return json.dumps(dict(properties), ensure_ascii=False, separators=(",", ":"))
 
 
-# ---- the part that a scan is about -----------------------------------------------------------------------------------
+# ---- the filter of a scan --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Part:
-    """The part of ``__manifest`` that a scan is about.
+class ScanPart:
+    """The objects that a scan of a scope with literal names returns.
 
-    ``whole`` are namespaces with all their children but those ``without``; ``named`` are single objects. A scope of
-    literal names (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as
-    text, never as patterns.
+    ``namespaces`` stand for all their children but the ``excluded`` ones; ``objects`` are single ones. The scope
+    (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as text, never as
+    patterns.
     """
 
     scope: Scope
-    whole: frozenset[Identifier]
-    named: frozenset[Identifier]
-    without: frozenset[Identifier] = frozenset()
+    namespaces: frozenset[Identifier]
+    objects: frozenset[Identifier]
+    excluded: frozenset[Identifier] = frozenset()
 
     @cached_property
-    def above(self) -> frozenset[Identifier]:
-        """The namespaces above the wanted objects, without the root; scans return them."""
-        inside = chain(self.named, ((*namespace, "") for namespace in self.whole))
+    def ancestors(self) -> frozenset[Identifier]:
+        """The namespaces above the objects, without the root; scans return them too."""
+        inside = chain(self.objects, ((*namespace, "") for namespace in self.namespaces))
         return frozenset(identifier[:depth] for identifier in inside for depth in range(1, len(identifier)))
 
     @property
-    def is_about_root(self) -> bool:
-        """Whether something directly under the root can be wanted."""
-        return () in self.whole or any(len(name) == 1 for name in self.named)
+    def includes_root(self) -> bool:
+        """Whether an object directly under the root can be one of them."""
+        return () in self.namespaces or any(len(name) == 1 for name in self.objects)
 
     @property
     def row_filter(self) -> str | None:
-        """The filter for the rows that the scan needs, and may be for others; None for all of them.
+        """The filter in SQL for at least the rows that the scan needs; None for all.
 
         Objects directly under the root need every row: a directory there is not a table if an entry of any namespace is
         in it.
         """
-        if self.is_about_root:
+        if self.includes_root:
             return None
-        if len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
-            texts = [*map(join, self.named), *(join(namespace) + end for namespace in self.whole for end in _ENDS)]
-            conditions = [f"(object_id >= {_quoted(min(texts))} AND object_id <= {_quoted(max(texts))})"]
+        if len(self.namespaces) > _MOST_NAMESPACES or len(self.objects) > _MOST_NAMES:
+            texts = [
+                *map(join, self.objects),
+                *(join(namespace) + end for namespace in self.namespaces for end in _BOUNDS),
+            ]
+            conditions = [f"(object_id >= {_sql_text(min(texts))} AND object_id <= {_sql_text(max(texts))})"]
         else:
-            conditions = [*map(_below, self.whole), *map(_is, self.named)]
-        return " OR ".join([*conditions, *map(_is, self.above - self.named)]) or "false"
+            conditions = [*map(_below_filter, self.namespaces), *map(_identity_filter, self.objects)]
+        return " OR ".join([*conditions, *map(_identity_filter, self.ancestors - self.objects)]) or "false"
 
     def has_note(self, parent: Identifier) -> bool:
-        """Return whether a note on an invalid name in ``parent`` is in scope."""
+        """Return whether the scan has a note on an invalid name in ``parent``."""
         invalid = invalid_at(parent)
         return invalid is not None and self.scope.contains(parent[: invalid + 1])
 
-    def beside(self, known: Iterable[Identifier]) -> str | None:
-        """Return the filter for rows below the namespaces above that are not ``known``.
+    def missing_namespaces_filter(self, known: Iterable[Identifier]) -> str | None:
+        """Return the filter for rows below ancestors that are not in ``known``.
 
         They say whether those namespaces exist. None if that is known, or follows from the rows of :attr:`row_filter`.
         """
-        return " OR ".join(map(_below, self.above.difference(self.whole, known))) or None
+        return " OR ".join(map(_below_filter, self.ancestors.difference(self.namespaces, known))) or None
 
 
-def part_of(scope: Scope) -> Part | None:
-    """Return the part for a scope of literal names; None for one of patterns."""
+def part_of(scope: Scope) -> ScanPart | None:
+    """Return the part of a scope with literal names; None for one with patterns."""
     if isinstance(scope, ChildrenOf):
-        return Part(scope, scope.namespaces, frozenset(), scope.without)
+        return ScanPart(scope, scope.namespaces, frozenset(), scope.without)
     if isinstance(scope, Only):
-        return Part(scope, frozenset(), scope.identifiers)
+        return ScanPart(scope, frozenset(), scope.identifiers)
     return None
 
 
 def invalid_at(identifier: Identifier) -> int | None:
-    """Return the position of the first name that is invalid, None for none."""
+    """Return the position of the first invalid name; None if all are valid."""
     return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
 
 
-def _below(namespace: Identifier) -> str:
+def _below_filter(namespace: Identifier) -> str:
     """Return the filter for everything below ``namespace``, as a range of names."""
     text = join(namespace)
-    return f"(object_id >= {_quoted(text + DELIMITER)} AND object_id < {_quoted(text + _AFTER_DELIMITER)})"
+    return f"(object_id >= {_sql_text(text + DELIMITER)} AND object_id < {_sql_text(text + _AFTER_DELIMITER)})"
 
 
-def _is(identifier: Identifier) -> str:
-    return f"object_id = {_quoted(join(identifier))}"
+def _identity_filter(identifier: Identifier) -> str:
+    return f"object_id = {_sql_text(join(identifier))}"
 
 
-def _quoted(text: str) -> str:
+def _sql_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""The settings of ``__manifest`` that keep lancens from reading it, or from committing to it."""
+"""Find settings of ``__manifest`` that block reading it or committing to it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ _NO_FLAGS = re.compile(r"\+?0+")
 
 
 def unknown_flags(dataset: Any, use: str) -> str | None:
-    """Return the feature flags for each ``reader`` or ``writer``; None for none, since no feature is known here."""
+    """Return the feature flags that a ``reader`` or ``writer`` must know, if any.
+
+    lancens knows no feature, so any flag blocks it.
+    """
     flags = dataset.metadata.get(f"lance.namespace.manifest.{use}_feature_flags")
     return None if flags is None or _NO_FLAGS.fullmatch(flags) else flags
 
 
-def hindrances(dataset: Any | None) -> dict[str, str]:
-    """Return the settings that keep lancens from committing: unknown features, and an auto clean-up."""
+def blocking_settings(dataset: Any | None) -> dict[str, str]:
+    """Return the settings that block commits: unknown features, auto clean-up."""
     if dataset is None:
         return {}
     flags, config = unknown_flags(dataset, "writer"), dataset.config()
@@ -27,8 +30,8 @@ def hindrances(dataset: Any | None) -> dict[str, str]:
     return cleanup if flags is None else {UNKNOWN_FEATURES: flags, **cleanup}
 
 
-def notes_on(settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence about each kind of hindrance."""
+def notes_on_settings(settings: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each kind of setting that blocks commits."""
     if UNKNOWN_FEATURES in settings:
         flags = settings[UNKNOWN_FEATURES]
         yield f"a newer pylance wrote `__manifest` (`{UNKNOWN_FEATURES}` is {flags!r:.40}): upgrade lancens to write"
