@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import format_option, pairs
+from reconciler.cli.options import format_option, parse_pairs
 
 if TYPE_CHECKING:
     from reconciler.conformance import ConformanceCheck
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @click.command("conformance")
 @click.option("--impl", required=True, metavar="IMPL", help="A backend, or the class path of any LanceNamespace.")
-@click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="The configuration of the catalog.")
+@click.option(
+    "--config", multiple=True, callback=parse_pairs, metavar="KEY=VALUE", help="The configuration of the catalog."
+)
 @click.option("--namespace", metavar="NS$NS", help="An existing namespace to work under.")
 @format_option("How to print the report.")
 def command(impl: str, config: dict[str, str], namespace: str | None, form: str) -> None:
@@ -33,13 +35,14 @@ def command(impl: str, config: dict[str, str], namespace: str | None, form: str)
     """
     from reconciler.conformance import run
 
-    def say(check: ConformanceCheck) -> None:
+    def print_check(check: ConformanceCheck) -> None:
         click.echo(f"{check.operation}: {check.title}", err=True)
 
-    def warn(place: str) -> None:
-        click.echo(f"Warning: the checks write datasets to {place}, and leave them there.", err=True)
+    def warn_of_datasets(location: str) -> None:
+        click.echo(f"Warning: the checks write datasets to {location}, and leave them there.", err=True)
 
-    report = run(impl, config, namespace=tuple(namespace.split("$")) if namespace else (), starting=say, writing=warn)
+    parent = tuple(namespace.split("$")) if namespace else ()
+    report = run(impl, config, namespace=parent, starting=print_check, writing=warn_of_datasets)
     click.echo(json.dumps(report.document(), indent=2) if form == "json" else report.table())
     if not report.ok:
         sys.exit(1)

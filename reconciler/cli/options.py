@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.pipeline.session import Session, SparkOptions
 
 DEFAULT_MANIFEST = "lancens.yaml"
-"""The manifest of a command that is given none."""
+"""The manifest of a command that names none."""
 
 _MOST_COMPLETED = 500
 
@@ -31,34 +31,42 @@ Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 """A decorator that adds options to a command."""
 
 
-def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Return ``key=value`` arguments as a mapping."""
-    found: dict[str, str] = {}
-    for item in given:
-        key, separator, value = item.partition("=")
+def parse_pairs(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return ``key=value`` arguments as a mapping; a click callback.
+
+    Raises:
+        BadParameter: an argument has no key or no `=`.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
         if not separator or not key:
             # The text may hold a secret, so the message leaves it out.
             raise click.BadParameter("expected `key=value`", context, parameter)
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs
 
 
-def gathered(name: str, make: Callable[..., object], *options: Option) -> Option:
-    """Return ``options`` as one; the command receives ``name``, made by ``make``."""
-    taken = signature(make).parameters
+def combine_options(name: str, make: Callable[..., object], *options: Option) -> Option:
+    """Return one decorator for ``options``, which passes ``make(**values)`` to the command.
 
-    def add(command: Callable[..., None]) -> Callable[..., None]:
+    The command receives it as the argument ``name``. The parameters of ``make`` are the names of the options' values;
+    options with other names reach the command as usual.
+    """
+    parameters = signature(make).parameters
+
+    def add_options(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
-        def collected(**given: Any) -> None:
-            own = {option: given.pop(option) for option in taken if option in given}
-            command(**{name: make(**own)}, **given)
+        def call_with_combined(**values: Any) -> None:
+            combined = {option: values.pop(option) for option in parameters if option in values}
+            command(**{name: make(**combined)}, **values)
 
-        decorated: Callable[..., None] = collected
+        decorated: Callable[..., None] = call_with_combined
         for option in reversed(options):
             decorated = option(decorated)
         return decorated
 
-    return add
+    return add_options
 
 
 # ---- completion ------------------------------------------------------------------------------------------------------
@@ -72,33 +80,36 @@ def complete_impl(_context: click.Context, _parameter: click.Parameter, incomple
 
 
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the addresses in the manifest, one level at a time; no catalog is read."""
+    """Return the manifest's addresses that begin with ``incomplete``, down to its next `/`; no catalog is read."""
     from reconciler.operations.manifests import load
 
-    given = context.params
-    variables = {**(given.get("file_variables") or {}), **(given.get("own_variables") or {})}
+    values = context.params
+    variables = {**(values.get("file_variables") or {}), **(values.get("own_variables") or {})}
     try:
-        manifest = load(*(given.get("manifests") or (DEFAULT_MANIFEST,)), variables=variables)
+        manifest = load(*(values.get("manifests") or (DEFAULT_MANIFEST,)), variables=variables)
     except (LancensError, OSError):
         return []
     level = incomplete.count("/")
-    found: set[str] = set()
+    addresses: set[str] = set()
     for catalog in manifest.catalogs.values():
         desired = catalog.desired
         for names in (("**",), *desired.namespaces, *desired.tables):
             path = (desired.name, *names)
             address = "/".join(path[: level + 1]) + ("/" if len(path) > level + 1 else "")
             if address.startswith(incomplete):
-                found.add(address)
-    return sorted(found)[:_MOST_COMPLETED]
+                addresses.add(address)
+    return sorted(addresses)[:_MOST_COMPLETED]
 
 
-# ---- where catalogs are described ------------------------------------------------------------------------------------
+# ---- the manifest of a command ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """The catalogs of a command: of manifests, or of ``--impl`` and ``--config``."""
+    """The options that say which catalogs a command works on: manifests, or ``--impl`` with ``--config``.
+
+    ``own_variables`` are those of ``--var``, ``file_variables`` those of ``--var-file``.
+    """
 
     manifests: tuple[str, ...]
     own_variables: Mapping[str, str]
@@ -123,7 +134,7 @@ class CatalogSource:
         return {**self.file_variables, **self.own_variables}
 
     def policy(self, *, checking: bool = False) -> Policy:
-        """Return what a manifest may read; with ``checking``, no environment."""
+        """Return what a manifest may read; with ``checking``, no environment variable and no file but its own."""
         from reconciler.manifest import CHECKING, OPEN
 
         return replace(
@@ -135,7 +146,9 @@ class CatalogSource:
         )
 
     def load(self, *, checking: bool = False, traced: str | None = None) -> Manifest:
-        """Return the manifest, or one made of ``--impl`` and ``--config``; ``traced`` as in ``reconciler.load``.
+        """Return the manifest, or one made from ``--impl`` and ``--config``, and report its warnings.
+
+        ``checking`` is as in :meth:`policy`, ``traced`` as in ``reconciler.load``.
 
         Raises:
             ManifestError, ConfigError: it cannot be used.
@@ -146,10 +159,10 @@ class CatalogSource:
         if self.impl is not None:
             return manifest_of_service(self.impl, self.config)
         if not self.manifests and not Path(DEFAULT_MANIFEST).exists():
-            others = sorted(path.name for path in Path().glob("*.y*ml") if ".vars." not in path.name)
-            such_as = f", such as {others[0]}" if others else ""
+            candidates = sorted(path.name for path in Path().glob("*.y*ml") if ".vars." not in path.name)
+            example = f", such as {candidates[0]}" if candidates else ""
             raise LancensError(
-                f"no {DEFAULT_MANIFEST} in this folder; name a manifest{such_as}, or write one of a live catalog with "
+                f"no {DEFAULT_MANIFEST} in this folder; name a manifest{example}, or write one of a live catalog with "
                 "`lancens import --impl dir --config root=PATH`"
             )
         saved = next((path for path in self.manifests if path.endswith(".json")), None)
@@ -161,7 +174,7 @@ class CatalogSource:
         return self.load_files(*(self.manifests or (DEFAULT_MANIFEST,)), checking=checking, traced=traced)
 
     def load_files(self, *paths: str | Path, checking: bool = False, traced: str | None = None) -> Manifest:
-        """Return the manifest in ``paths``, and report its warnings.
+        """Return the manifest in ``paths``, and print its warnings to stderr.
 
         Raises:
             ManifestError: it cannot be used.
@@ -174,9 +187,9 @@ class CatalogSource:
         return manifest
 
     def load_existing(self, select: Sequence[str] = ()) -> Manifest:
-        """Return the manifest, and report missing root directories of the catalogs that ``select`` is about.
+        """Return the manifest, and report missing root directories of the catalogs that ``select`` names.
 
-        A mistyped one looks like an empty catalog.
+        A mistyped root would look like an empty catalog.
 
         Raises:
             ConfigError: the root of ``--config`` is missing.
@@ -192,10 +205,10 @@ class CatalogSource:
         return manifest
 
 
-def _read_files(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _read_variable_files(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, str]:
     from reconciler.manifest import read_variables
 
-    return {name: value for path in given for name, value in read_variables(path).items()}
+    return {name: value for path in paths for name, value in read_variables(path).items()}
 
 
 _SOURCE_OPTIONS = (
@@ -220,7 +233,7 @@ _SOURCE_OPTIONS = (
         "--var",
         "own_variables",
         multiple=True,
-        callback=pairs,
+        callback=parse_pairs,
         metavar="NAME=VALUE",
         help="A value for ${var:NAME}. Can be repeated. Next in order: --var-file, the environment's LANCENS_VAR_NAME, "
         "lancens.vars.yaml beside the manifest.",
@@ -229,16 +242,19 @@ _SOURCE_OPTIONS = (
         "--var-file",
         "file_variables",
         multiple=True,
-        callback=_read_files,
+        callback=_read_variable_files,
         metavar="FILE",
         help="A YAML file of NAME: VALUE. Can be repeated, the last one wins.",
     ),
 )
 
 
-def source_options(*manifests: Option) -> Option:
-    """Return the options of a :class:`CatalogSource`, received as ``source``."""
-    return gathered("source", CatalogSource, *manifests, *_SOURCE_OPTIONS)
+def source_options(*options: Option) -> Option:
+    """Return the options of a :class:`CatalogSource`, which the command receives as ``source``.
+
+    ``options`` receive the manifests, or ``--impl`` and ``--config``.
+    """
+    return combine_options("source", CatalogSource, *options, *_SOURCE_OPTIONS)
 
 
 _MANIFESTS = click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type=click.Path())
@@ -246,13 +262,13 @@ _MANIFESTS = click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type
 manifest_options = source_options(_MANIFESTS)
 
 
-def catalog_options(what: str) -> Option:
-    """Return :data:`manifest_options` with ``--impl``, whose help is ``what``."""
+def catalog_options(impl_help: str) -> Option:
+    """Return :data:`manifest_options` with ``--impl`` and ``--config``, for a catalog without a manifest."""
     return source_options(
         _MANIFESTS,
-        click.option("--impl", metavar="IMPL", shell_complete=complete_impl, help=what),
+        click.option("--impl", metavar="IMPL", shell_complete=complete_impl, help=impl_help),
         click.option(
-            "--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: its configuration."
+            "--config", multiple=True, callback=parse_pairs, metavar="KEY=VALUE", help="With --impl: its configuration."
         ),
     )
 
@@ -260,38 +276,38 @@ def catalog_options(what: str) -> Option:
 # ---- single options --------------------------------------------------------------------------------------------------
 
 
-def select_option(what: str) -> Option:
-    """Return the option ``--select``, whose help begins with ``what``."""
+def select_option(help_start: str) -> Option:
+    """Return the option ``--select``."""
     return click.option(
         "--select",
         multiple=True,
         metavar="GLOB",
         shell_complete=complete_address,
-        help=f"{what} matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
+        help=f"{help_start} matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
     )
 
 
-def out_option(what: str, **more: Any) -> Option:
-    """Return the option ``-o``, whose help begins with ``what``; None is stdout."""
+def out_option(help_start: str, **attributes: Any) -> Option:
+    """Return the option ``-o``, received as ``out``; None is stdout."""
     return click.option(
         "-o",
         "--out",
         metavar="FILE",
         callback=lambda _context, _parameter, path: None if path == "-" else path,
-        help=f"{what} `-` is stdout.",
-        **more,
+        help=f"{help_start} `-` is stdout.",
+        **attributes,
     )
 
 
-def format_option(what: str, choices: Sequence[str] = ("text", "json")) -> Option:
-    """Return the option ``--format``, received as ``form``, with the help ``what``."""
-    return click.option("--format", "form", type=click.Choice(choices), default="text", help=what)
+def format_option(help_text: str, choices: Sequence[str] = ("text", "json")) -> Option:
+    """Return the option ``--format``, received as ``form``."""
+    return click.option("--format", "form", type=click.Choice(choices), default="text", help=help_text)
 
 
-def parallelism_option(what: str = "Requests at once.") -> Option:
-    """Return the option ``--parallelism`` with the help ``what``."""
+def parallelism_option(help_text: str = "Requests at once.") -> Option:
+    """Return the option ``--parallelism``."""
     allowed = click.IntRange(1, MOST_PARALLELISM)
-    return click.option("--parallelism", type=allowed, default=DEFAULT_PARALLELISM, help=what)
+    return click.option("--parallelism", type=allowed, default=DEFAULT_PARALLELISM, help=help_text)
 
 
 plan_format_option = format_option("How to print the plan.", list(FORMATS))
@@ -311,7 +327,7 @@ journal_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class PlanFlags:
-    """The options of every command that plans."""
+    """The options of every command that plans, received as ``flags``."""
 
     source: CatalogSource
     select: tuple[str, ...]
@@ -323,7 +339,7 @@ class PlanFlags:
     parallelism: int
 
 
-plan_flags = gathered(
+plan_flags = combine_options(
     "flags",
     PlanFlags,
     manifest_options,
@@ -351,35 +367,37 @@ def _spark_options(master: str | None, conf: dict[str, str]) -> SparkOptions:
     return SparkOptions(master, conf, show_log=bool(click.get_current_context().find_root().params.get("debug")))
 
 
-def _engine(engine: str, master: str | None, conf: dict[str, str]) -> SparkOptions | None:
-    """Return where Spark runs, None for this process.
+def _spark_if_chosen(engine: str, master: str | None, conf: dict[str, str]) -> SparkOptions | None:
+    """Return the options of Spark, or None if ``engine`` is `local`.
 
     Raises:
-        UsageError: options of Spark are given without it.
+        UsageError: `local` is combined with options of Spark.
     """
     if engine == "local" and (master or conf):
         raise click.UsageError("--master and --spark-conf are for --engine spark")
     return None if engine == "local" else _spark_options(master, conf)
 
 
-def _session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
-    """Return what opens the session to work in, or gives None for this process.
+def _choose_session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
+    """Return a context manager of the Spark session to work in; it yields None to work in this process.
+
+    Without ``engine``, Spark is used if it is installed.
 
     Raises:
-        UsageError: options of Spark are given without it.
+        UsageError: `local` is combined with options of Spark.
     """
     if engine == "local":
-        _engine(engine, master, conf)
+        _spark_if_chosen(engine, master, conf)
         return nullcontext()
     from reconciler.pipeline.session import is_installed, spark_session
 
     if engine == "spark" or master or conf or is_installed():
         return spark_session(_spark_options(master, conf))
-    return _without_spark()
+    return _local_session()
 
 
 @contextmanager
-def _without_spark() -> Iterator[None]:
+def _local_session() -> Iterator[None]:
     inform(
         "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
         f"cores and machines: pip install '{installed_as()}[spark]'"
@@ -399,22 +417,25 @@ _SPARK = (
         "--spark-conf",
         "conf",
         multiple=True,
-        callback=pairs,
+        callback=parse_pairs,
         metavar="KEY=VALUE",
         help="A setting of Spark, such as spark.driver.memory=4g. Can be repeated.",
     ),
 )
 
 
-def engine_options(text: str) -> Option:
-    """Return the options of a command that uses Spark only if asked; it receives where, or None for this process."""
-    engine = click.option("--engine", type=_ENGINES, default="local", help=text)
-    return gathered("spark", _engine, engine, *_SPARK)
+def engine_options(help_text: str) -> Option:
+    """Return the options of a command that uses Spark only on request.
+
+    The command receives ``spark``: the options of Spark, or None to work in this process.
+    """
+    engine = click.option("--engine", type=_ENGINES, default="local", help=help_text)
+    return combine_options("spark", _spark_if_chosen, engine, *_SPARK)
 
 
-session_options = gathered(
+session_options = combine_options(
     "session",
-    _session,
+    _choose_session,
     click.option(
         "--engine",
         type=_ENGINES,

@@ -31,7 +31,11 @@ _MIB = 1024 * 1024
     "--server-name", multiple=True, metavar="NAME", help="Answer to this name in the Host header. Repeatable."
 )
 @click.option(
-    "--location", "places", multiple=True, metavar="PREFIX", help="Also allow tables below this location. Repeatable."
+    "--location",
+    "extra_locations",
+    multiple=True,
+    metavar="PREFIX",
+    help="Also allow tables below this location. Repeatable.",
 )
 @click.option("--max-body", type=click.IntRange(1, 4096), default=16, metavar="MIB", help="Longest body.")
 @click.option("--timeout", type=click.FloatRange(0.1, 3600), default=60, metavar="S", help="Longest request.")
@@ -45,7 +49,7 @@ def command(
     read_token_file: tuple[str, ...],
     write_token_file: tuple[str, ...],
     server_name: tuple[str, ...],
-    places: tuple[str, ...],
+    extra_locations: tuple[str, ...],
     max_body: int,
     timeout: float,
     grace: int,
@@ -84,7 +88,7 @@ def command(
         max_requests=request_limit(),
     )
     with open_connections(source.load()) as connections, logging_to_stderr():
-        catalogs = _served(connections, source, places)
+        catalogs = _catalogs_to_serve(connections, source, extra_locations)
         app = make_app(catalogs, settings)
         run(app, address, grace_seconds=grace, started=click.echo)
     if app.state.workers.active:  # at exit, Python would wait for calls that hang
@@ -92,18 +96,22 @@ def command(
         os._exit(0)
 
 
-def _served(connections: Mapping[str, Connection], source: CatalogSource, places: tuple[str, ...]) -> ServedCatalogs:
+def _catalogs_to_serve(
+    connections: Mapping[str, Connection], source: CatalogSource, extra_locations: tuple[str, ...]
+) -> ServedCatalogs:
+    """Return the catalogs of a manifest below their names, or that of ``--impl`` as the root."""
     from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 
     secrets = [secret for connection in connections.values() for secret in _secrets(connection.spec)]
     backends = {name: connection.backend for name, connection in connections.items()}
     if source.impl is None:
-        return ManyCatalogs(backends, secrets, places)
+        return ManyCatalogs(backends, secrets, extra_locations)
     [backend] = backends.values()
-    return OneCatalog(backend, secrets, places)
+    return OneCatalog(backend, secrets, extra_locations)
 
 
 def _secrets(spec: CatalogSpec) -> Iterator[str]:
+    """Yield the secrets in the configuration of a catalog, which no response may contain."""
     yield from spec.secrets
     for key, value in spec.properties.items():
         if is_secret_config(plain_key(spec.impl, key), value):
