@@ -44,7 +44,7 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "Print the completion script of a shell.",
 }
 
-_ELSEWHERE: Mapping[str, str] = {
+_FOREIGN_OPTIONS: Mapping[str, str] = {
     "--auto-approve": "`lancens apply --auto-approve` applies without a question; other commands change nothing",
     "-auto-approve": "write `--auto-approve`",
     "--no-color": "set the environment variable NO_COLOR=1",
@@ -55,9 +55,9 @@ _ELSEWHERE: Mapping[str, str] = {
     "-var": "write `--var NAME=VALUE`",
     "-var-file": "write `--var-file FILE`",
 }
-"""Options of other tools, and what to write here."""
+"""Options that users of other tools type, and the hint that replaces each."""
 
-_CHOICES = "\n\t"  # begins the choices of a missing argument, and each of them
+_CHOICE_SEPARATOR = "\n\t"  # click prints it before each choice of a missing argument
 _EPILOG = """\b
 Start here:
   lancens audit --impl dir --config root=./lake
@@ -115,23 +115,24 @@ def _lancens(debug: bool, quiet: bool) -> None:  # noqa: ARG001 - see `is_quiet`
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     _open_closed_streams()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
     if not debug:
         os.environ.setdefault("LANCE_LOG", "lance=off")  # which pylance reads once, when it is imported
-    everywhere = [option for option in ("--debug", "--quiet") if option in given]  # accepted after the command as well
-    given = [*everywhere, *(argument for argument in given if argument not in everywhere)]
+    # These options are also accepted after the command, so they are moved before it.
+    global_options = [option for option in ("--debug", "--quiet") if option in arguments]
+    arguments = [*global_options, *(argument for argument in arguments if argument not in global_options)]
     try:
-        _check_options(given)
+        _check_arguments(arguments)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-        code = _lancens.main(args=given, prog_name="lancens", standalone_mode=False)
+        code = _lancens.main(args=arguments, prog_name="lancens", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         code = 1
     except click.ClickException as error:
-        click.echo("\n".join(_usage(error)), err=True)
+        click.echo("\n".join(_usage_lines(error)), err=True)
         code = 1
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing more was started.", err=True)
@@ -146,24 +147,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _check_options(given: Sequence[str]) -> None:
-    """Refuse empty arguments, and name the option to use instead of another tool's.
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Refuse empty arguments and options of other tools, before click misunderstands them.
 
     A manifest ``""`` would be this folder. ``-out=FILE`` would write ``ut=FILE``.
 
     Raises:
-        ClickException: there is such an argument.
+        ClickException: naming the first of these arguments, and for another tool's option the one of lancens.
     """
-    command = next((argument for argument in given if argument in _COMMANDS), None)
-    for before, argument in pairwise(("lancens", *(given[: given.index("--")] if "--" in given else given))):
+    command = next((argument for argument in arguments if argument in _COMMANDS), None)
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for before, argument in pairwise(("lancens", *options)):
         name, equals, value = argument.partition("=")
         if not argument and before != "--allow-env":
             raise click.ClickException(f"the argument after {before} is empty: check the variable that it comes from")
         if name.startswith("--") and equals and not value and name != "--allow-env":
             raise click.ClickException(f"{name} is empty: check the variable that its value comes from")
-        instead = _ELSEWHERE.get(name)
-        if instead is not None and not (name == "--auto-approve" and command in ("apply", "maintain", "release")):
-            raise click.ClickException(f"no such option {name}: {instead}")
+        hint = _FOREIGN_OPTIONS.get(name)
+        if hint is not None and not (name == "--auto-approve" and command in ("apply", "maintain", "release")):
+            raise click.ClickException(f"no such option {name}: {hint}")
 
 
 def _open_closed_streams() -> None:
@@ -176,16 +178,17 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _usage(error: click.ClickException) -> Iterator[str]:
-    """Yield the lines that click shows for wrong usage, with the error on one line."""
+def _usage_lines(error: click.ClickException) -> Iterator[str]:
+    """Yield the lines that click prints for wrong usage, with the error on one line."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         yield error.ctx.get_usage()
         yield f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
         yield ""
-    yield f"Error: {display.message(error.format_message().replace(_CHOICES, ' '))}"
+    yield f"Error: {display.message(error.format_message().replace(_CHOICE_SEPARATOR, ' '))}"
 
 
 def _message(error: Exception) -> str:
+    """Return the text that the user sees of ``error``, on one line unless it is an error of lancens."""
     if isinstance(error, LancensError):
         return str(error)
     if isinstance(error, BackendError):
@@ -198,6 +201,7 @@ def _message(error: Exception) -> str:
 
 
 def _traceback(error: Exception) -> str:
+    """Return the traceback of ``error``, with control characters escaped."""
     import traceback
 
     lines = "".join(traceback.format_exception(error)).splitlines()
@@ -207,13 +211,13 @@ def _traceback(error: Exception) -> str:
 def _log_to_stderr() -> None:
     import logging
 
-    class OneLine(logging.Formatter):
-        """Escapes line breaks in foreign text."""
+    class OneLineFormatter(logging.Formatter):
+        """Escapes line breaks in texts of services and libraries."""
 
         def format(self, record: logging.LogRecord) -> str:
             return display.message(super().format(record))
 
     handler = logging.StreamHandler()
-    handler.setFormatter(OneLine("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(OneLineFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("reconciler").setLevel(logging.DEBUG)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.applier.report import ApplyReport
-from reconciler.cli.carrying_out import carry_out, print_summary
+from reconciler.cli.confirming import carry_out, print_summary
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     PlanFlags,
@@ -17,7 +17,7 @@ from reconciler.cli.options import (
     journal_option,
     plan_flags,
 )
-from reconciler.cli.saved_plans import manifest_of, plans_in, saved_plan
+from reconciler.cli.saved_plans import load_manifest_of, saved_plan, saved_plan_paths
 from reconciler.cli.showing import BLOCKED, load_and_plan, print_plan, removal_notes
 from reconciler.model import display
 from reconciler.model.errors import LancensError
@@ -65,7 +65,7 @@ def command(
 
     if form == "json" and not auto_approve:
         raise click.UsageError("--format json answers no question: give --auto-approve")
-    plan, manifest = _plan(flags, expect_digest, run)
+    plan, manifest = _read_or_make_plan(flags, expect_digest, run)
     if form == "text":
         print_plan(plan, "text", full=full, removed=removal_notes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
@@ -80,7 +80,7 @@ def command(
 
         check_removals(plan)
 
-    def carried_out(**watched: Any) -> ApplyReport:
+    def run_changes(**callbacks: Any) -> ApplyReport:
         run.report = apply(
             plan,
             manifest,
@@ -89,20 +89,21 @@ def command(
             skip_blocked=skip_blocked,
             parallelism=flags.parallelism,
             profile=run.profile,
-            **watched,
+            **callbacks,
         )
         return run.report
 
-    carry_out(plan, carried_out, auto_approve=auto_approve, form=form)
+    carry_out(plan, run_changes, auto_approve=auto_approve, form=form)
 
 
-def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan, Manifest]:
-    """Return the plan, saved or new, and its manifest.
+def _read_or_make_plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan, Manifest]:
+    """Return the saved plan that the command was given, or else a new one, and its manifest.
 
     Raises:
-        LancensError: a saved plan has another digest than ``expected``.
+        LancensError: the digest of the saved plan is not ``expected``.
+        UsageError: options would change the saved plan, or ``expected`` is set without one.
     """
-    if (flags.select or flags.adopt or flags.take_over or flags.recreate_lost) and plans_in(flags.source):
+    if (flags.select or flags.adopt or flags.take_over or flags.recreate_lost) and saved_plan_paths(flags.source):
         raise click.UsageError(
             "a saved plan is applied unchanged: leave --select, --adopt, --take-over and --recreate-lost out"
         )
@@ -118,4 +119,4 @@ def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan
     if expected is not None and plan.digest() != expected.lower():
         reason = f"{path} has digest {plan.digest()}, expected {expected}: it is not the approved plan"
         raise LancensError(display.message(f"{reason}. Nothing was changed."))
-    return plan, manifest_of(plan, path, flags.source)
+    return plan, load_manifest_of(plan, path, flags.source)

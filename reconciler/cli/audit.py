@@ -25,14 +25,14 @@ _RULE = click.Choice(list(RULES))
 _LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]
 
 
-def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
-    """Return the values of ``--limit`` by the names that the rules use.
+def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
+    """Return the thresholds that ``--limit`` sets, by their names in :data:`LIMITS`.
 
     Raises:
         click.BadParameter: a name is unknown, or a value is not a whole number.
     """
     limits: dict[str, int] = {}
-    for text in given:
+    for text in texts:
         name, _equals, number = text.partition("=")
         if name not in _LIMIT_NAMES:
             raise click.BadParameter(f"'{name}' is not one of {', '.join(map(repr, _LIMIT_NAMES))}")
@@ -70,7 +70,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "limits",
     multiple=True,
     metavar="NAME=N",
-    callback=_read_limits,
+    callback=_parse_limits,
     help=f"A threshold of the rules: {', '.join(_LIMIT_NAMES)}. Can be repeated.",
 )
 @click.option("--rule", "rules", multiple=True, type=_RULE, metavar="RULE", help="Run this rule only. Can be repeated.")
@@ -133,14 +133,18 @@ def command(
             from reconciler.report.folder import write_report
 
             write_report(document, folder)
-        _print(document, folder)
+        _print_summary(document, folder)
 
     document = run_audit(session, manifest, options, report)
     sys.exit(1 if not document.complete else 2 if document.fails(fail_on) else 0)
 
 
 def _create_folder(out: str) -> Path:
-    """Create and return the report's folder, before the audit rather than after it."""
+    """Create and return the report's folder, before the audit rather than after it.
+
+    Raises:
+        LancensError: the folder cannot be created.
+    """
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,11 +153,12 @@ def _create_folder(out: str) -> Path:
     return folder
 
 
-def _print(document: AuditDocument, folder: Path | None) -> None:
+def _print_summary(document: AuditDocument, folder: Path | None) -> None:
+    """Print the result, and where the report is; without ``folder``, the most severe findings instead."""
     from reconciler.report.text import remark_lines, summary_lines, worst_lines
 
-    rest = worst_lines(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
-    for line in (*summary_lines(document), *rest):
+    details = worst_lines(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
+    for line in (*summary_lines(document), *details):
         say(line)
     for line in remark_lines(document):
         say(line, err=True)

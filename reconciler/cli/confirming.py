@@ -1,4 +1,4 @@
-"""Confirm a plan, show its progress, and exit with the code of its report."""
+"""Confirm a plan, carry it out, show its progress, and exit with the code of its report."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _STYLES: Mapping[Status, str] = {
 }
 
 
-def _ask(plan: Plan, verb: str) -> None:
-    """Return if the user types `yes`; ``verb`` names what happens to the changes.
+def _confirm(plan: Plan, verb: str) -> None:
+    """Ask the user, and return if the answer is `yes`; the question begins with ``verb``.
 
     Raises:
         ApplyError: the answer was not `yes`, or stdin is not a terminal.
@@ -53,26 +53,32 @@ def _ask(plan: Plan, verb: str) -> None:
 
 def carry_out(
     plan: Plan,
-    run: Callable[..., ApplyReport],
+    run_changes: Callable[..., ApplyReport],
     *,
     auto_approve: bool,
     verb: str = "Apply",
     form: str = "text",
     plan_form: str = "text",
 ) -> None:
-    """Confirm, apply and exit with the report's code.
+    """Ask for confirmation, run the changes of ``plan``, and exit with an error if one failed.
 
-    ``run`` is called with ``on_event`` and ``stop``. The first Ctrl-C finishes what is in flight; the second one ends
-    the program as usual. If ``plan_form`` is not text, stdout holds the printed plan alone.
+    ``run_changes`` is called with ``on_event`` and ``stop``. The first Ctrl-C sets ``stop``, so that started changes
+    end and no other starts; the second one ends the program as usual.
+
+    Args:
+        auto_approve: do not ask.
+        verb: what the command does, as the question says it.
+        form: how to report the results, `text` or `json`.
+        plan_form: how the plan was printed; if not as text, stdout holds the plan alone.
 
     Raises:
         ApplyError: the user did not confirm.
     """
     if not auto_approve:
-        _ask(plan, verb)
+        _confirm(plan, verb)
     stop = StopSignal()
-    with shown_progress(len(plan.changes), form) as show, _interruptible(stop):
-        report = run(on_event=show, stop=stop)
+    with show_progress(len(plan.changes), form) as show_event, _interruptible(stop):
+        report = run_changes(on_event=show_event, stop=stop)
     if form == "json":
         print_summary(report)
     else:
@@ -82,10 +88,11 @@ def carry_out(
 
 
 @contextmanager
-def shown_progress(total: int, form: str = "text") -> Iterator[Callable[[Event], None]]:
-    """Yield the function that shows an event: on stderr, or as a line of JSON on stdout.
+def show_progress(total: int, form: str = "text") -> Iterator[Callable[[Event], None]]:
+    """Yield a function that prints an event of a run with ``total`` changes.
 
-    It prints a line for each change, and on a terminal a bar below them. ``NO_COLOR`` removes the colours, not the bar.
+    As text, it prints a line for each result to stderr, and on a terminal keeps a bar below them; ``NO_COLOR`` removes
+    the colours, not the bar. As JSON, it prints a line for each event to stdout.
     """
     if form == "json":
         yield _print_json
@@ -125,18 +132,18 @@ def _print_json(event: Event) -> None:
     if isinstance(event, ChangeResult):
         seconds = round(event.seconds, 3)
         outcome = {"status": event.status.value, "seconds": seconds, "message": event.message, "note": event.note}
-        _print_event("ended", **_named(event.change), **outcome)
+        _print_event("ended", **_identify(event.change), **outcome)
     else:
-        _print_event("started", **_named(event))
+        _print_event("started", **_identify(event))
 
 
 def print_summary(report: ApplyReport) -> None:
-    """Print the last line of a run in JSON."""
+    """Print the last line of a run whose events are printed as JSON: the number of changes by status."""
     counts = {status.value: report.counts[status] for status in Status}
     _print_event("summary", ok=report.ok, journal=report.journal, **counts)
 
 
-def _named(change: Change) -> Mapping[str, object]:
+def _identify(change: Change) -> Mapping[str, object]:
     return {"action": change.action.value, "address": change.address}
 
 

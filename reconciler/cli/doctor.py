@@ -39,17 +39,18 @@ def command(source: CatalogSource, form: str, parallelism: int) -> None:
 
     checks = doctor(source.load(), parallelism=parallelism)
     if form == "json":
-        found = {"versions": dict(_versions()), "checks": [asdict(check) for check in checks]}
-        write_result(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        document = {"versions": dict(_versions()), "checks": [asdict(check) for check in checks]}
+        write_result(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         say(", ".join(f"{name} {number}" for name, number in _versions()))
-        for line in _table(checks):
+        for line in _table_lines(checks):
             say(line)
     if any(check.status == "failed" for check in checks):
         sys.exit(1)
 
 
 def _versions() -> Iterator[tuple[str, str]]:
+    """Yield the packages that a bug report needs, each with its version, and Python's."""
     for package in _PACKAGES:
         try:
             yield package, version(package)
@@ -58,7 +59,7 @@ def _versions() -> Iterator[tuple[str, str]]:
     yield "Python", platform.python_version()
 
 
-def _table(checks: Sequence[DoctorCheck]) -> Iterator[str]:
+def _table_lines(checks: Sequence[DoctorCheck]) -> Iterator[str]:
     rows = [("catalog", "check", "result", "took", "")]
     for check in checks:
         took = "" if check.seconds is None else f"{check.seconds * 1000:,.0f} ms"

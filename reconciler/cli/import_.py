@@ -85,10 +85,10 @@ def command(
         _append(append, source, catalog, options)
         return
     manifest = None if source.impl else source.load()
-    made = _import(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
-    write_result(made.text, out)
+    result = _import(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
+    write_result(result.text, out)
     if out is not None:
-        wrote = f"Wrote {out}, manifest `{display.name(made.name)}`: {_counts(made)}"
+        wrote = f"Wrote {out}, manifest `{display.name(result.name)}`: {_count_blocks(result)}"
         say(f"{wrote}; `lancens plan {out}` shows what differs from it.", err=True)
 
 
@@ -103,30 +103,33 @@ def _check_target(out: str | None, append: str | None) -> None:
 def _import(
     source: CatalogSource, manifest: Manifest | None, catalog: str | None, folder: Path, options: ImportOptions
 ) -> Imported:
-    """Read the catalogs of ``manifest`` or of ``--impl``, and print the remarks."""
+    """Read the catalogs of ``manifest`` or of ``--impl``, print the remarks, and return the text to write.
+
+    Relative paths in the text are relative to ``folder``.
+    """
     from reconciler.writing.import_ import imported
 
-    read = None if source.impl else manifest
-    made = imported(read, options, catalog=catalog, impl=source.impl, config=source.config, folder=folder)
-    for remark in made.remarks:
+    catalogs_of = None if source.impl else manifest
+    result = imported(catalogs_of, options, catalog=catalog, impl=source.impl, config=source.config, folder=folder)
+    for remark in result.remarks:
         say(remark, err=True)
-    return made
+    return result
 
 
 def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
-    """Add missing blocks to the file at ``path``; restore it if it cannot be loaded."""
+    """Add the missing blocks to the manifest's file at ``path``; restore the file if it cannot be loaded then."""
     from reconciler.operations.manifests import load
     from reconciler.writing.grafting import graft, variable_values
 
-    manifests = replace(source, manifests=source.manifests or (path,), impl=None, config={})
-    manifest = manifests.load()
+    target = replace(source, manifests=source.manifests or (path,), impl=None, config={})
+    manifest = target.load()
     if not any(Path(path).samefile(file) for file in manifest.files):
         raise SelectionError(f"{path} is not a file of the manifest, which has {', '.join(manifest.files)}")
-    known = {name: one.desired for name, one in manifest.catalogs.items()}
+    existing = {name: block.desired for name, block in manifest.catalogs.items()}
     if source.impl is not None:
         if catalog is None:
             raise click.UsageError("name the catalog in the manifest with --catalog NAME")
-        if catalog in known:
+        if catalog in existing:
             raise SelectionError(
                 f"{path} has a catalog `{catalog}` already; leave --impl and --config out to add to it"
             )
@@ -135,25 +138,27 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
     texts = (Path(file).read_text("utf-8-sig") for file in manifest.files)
     options = replace(
         options,
-        beside=known,
+        beside=existing,
         name=name,
         identity=manifest.identity,
         templates=variable_values(texts, manifest.expanded, folder),
     )
-    made = _import(source, manifest, catalog, Path(path).parent, options)
-    if not made.namespaces and not made.tables and source.impl is None:
+    result = _import(source, manifest, catalog, Path(path).parent, options)
+    if not result.namespaces and not result.tables and source.impl is None:
         say(f"{path} has a block for everything; nothing was written.", err=True)
         return
     before = Path(path).read_bytes()
-    folding = {name for name, one in manifest.catalogs.items() if one.config.implementation.capabilities.folds_case}
-    write_file(path, graft(path, before, made.text, manifest.expanded, folding))
+    case_folding = {
+        name for name, block in manifest.catalogs.items() if block.config.implementation.capabilities.folds_case
+    }
+    write_file(path, graft(path, before, result.text, manifest.expanded, case_folding))
     try:
-        load(*manifests.manifests, variables=source.variables, policy=source.policy())
+        load(*target.manifests, variables=source.variables, policy=source.policy())
     except ManifestError:
         write_file(path, before)
         raise
-    say(f"Added to {path}: {_counts(made)}; every other line is unchanged.", err=True)
+    say(f"Added to {path}: {_count_blocks(result)}; every other line is unchanged.", err=True)
 
 
-def _counts(made: Imported) -> str:
-    return f"{count(made.namespaces, 'namespace')}, {count(made.tables, 'table')}"
+def _count_blocks(result: Imported) -> str:
+    return f"{count(result.namespaces, 'namespace')}, {count(result.tables, 'table')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,11 @@ from reconciler.cli.results import say
 from reconciler.model.display import count
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.inventory import Inventory
+    from reconciler.pipeline.rows import ReadFailure
     from reconciler.pipeline.session import Session
     from reconciler.pipeline.sinks import Form
 
-_MOST_NAMED = 10
+_MOST_SHOWN = 10
 _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}
 
 
@@ -52,21 +53,23 @@ def command(
       lancens inventory prod.yaml -o inventory.parquet --master 'local[4]'
       lancens inventory | jq -r 'select(.kind == "table").location'
     """
-    chosen = form or _form_of(out)
-    if out is None and chosen != "json":
-        raise click.UsageError(f"only JSON can be written to stdout: name a file for {chosen} with -o")
+    form = form or _form_of(out)
+    if out is None and form != "json":
+        raise click.UsageError(f"only JSON can be written to stdout: name a file for {form} with -o")
     from reconciler.pipeline.inventory import write_inventory
 
     manifest = source.load_existing()
-    found = write_inventory(manifest, out, chosen, session, partitions=partitions, parallelism=parallelism)
+    inventory = write_inventory(manifest, out, form, session, partitions=partitions, parallelism=parallelism)
     if out is not None:
-        say(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
-    if found.unread:
-        _show_unread(found)
+        counts = f"{count(inventory.namespaces, 'namespace')}, {count(inventory.tables, 'table')}"
+        say(f"Wrote {out}: {counts}.", err=True)
+    if inventory.unread:
+        _print_failures(inventory.unread)
         sys.exit(1)
 
 
 def _form_of(out: str | None) -> Form:
+    """Return the format by the suffix of the file; JSON for stdout."""
     if out is None:
         return "json"
     form = _SUFFIXES.get(PurePath(out).suffix)
@@ -75,11 +78,13 @@ def _form_of(out: str | None) -> Form:
     return form
 
 
-def _show_unread(found: Inventory) -> None:
-    for one in found.unread[:_MOST_NAMED]:
-        # The error names the catalog too, as the address does.
-        message = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
-        say(f"{one.address}: {message}", err=True)
-    more = len(found.unread) - _MOST_NAMED
-    rest = f", of which {more:,} are not shown" if more > 0 else ""
-    click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)
+def _print_failures(failures: Sequence[ReadFailure]) -> None:
+    """Print the first of the namespaces that could not be read, and the number of all."""
+    for failure in failures[:_MOST_SHOWN]:
+        message = failure.message
+        if message.startswith(f"{failure.catalog} ("):  # the address names the catalog already
+            message = message.partition("): ")[2]
+        say(f"{failure.address}: {message}", err=True)
+    hidden = len(failures) - _MOST_SHOWN
+    note = f", of which {hidden:,} are not shown" if hidden > 0 else ""
+    click.echo(f"Not complete: {count(len(failures), 'namespace')} could not be read{note}.", err=True)

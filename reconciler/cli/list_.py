@@ -51,26 +51,28 @@ def command(
     if owned + unmanaged + blocked > 1:
         raise click.UsageError("pass one of --owned, --unmanaged and --blocked")
     which: Which = "owned" if owned else "unmanaged" if unmanaged else "blocked" if blocked else "all"
-    found, total = list_tables(source.load_existing(globs), globs, which=which, parallelism=parallelism)
+    tables, total = list_tables(source.load_existing(globs), globs, which=which, parallelism=parallelism)
     if form == "json":
-        write_result(display.json_text(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False)))
+        write_result(display.json_text(json.dumps([asdict(table) for table in tables], indent=2, ensure_ascii=False)))
         return
     if form == "csv":
-        write_result(_csv(found))
+        write_result(_csv_text(tables))
         return
-    write_result("".join(f"{line}\n" for line in _lines(found)) + f"{len(found):,} of {display.count(total, 'table')}")
+    lines = _aligned_lines(tables)
+    write_result("".join(f"{line}\n" for line in lines) + f"{len(tables):,} of {display.count(total, 'table')}")
 
 
-def _lines(found: Sequence[ListedTable]) -> list[str]:
+def _aligned_lines(tables: Sequence[ListedTable]) -> list[str]:
+    """Return a line for each table; a column that is empty in all of them is left out."""
     rows = [
         (
-            display.address(*one.address.split("/")),
-            display.value(one.location or ""),
-            display.printable(one.owner or "-"),
-            f"mirror of {display.name(one.mirror)}" if one.mirror else "",
-            "protected" if one.protect else "",
+            display.address(*table.address.split("/")),
+            display.value(table.location or ""),
+            display.printable(table.owner or "-"),
+            f"mirror of {display.name(table.mirror)}" if table.mirror else "",
+            "protected" if table.protect else "",
         )
-        for one in found
+        for table in tables
     ]
     widths = [max(map(display.width_of, column)) for column in zip(*rows, strict=True)]
     return [
@@ -79,11 +81,11 @@ def _lines(found: Sequence[ListedTable]) -> list[str]:
     ]
 
 
-def _csv(found: Sequence[ListedTable]) -> str:
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(("address", "location", "owner", "mirror", "protect"))
-    for one in found:
-        texts = (one.address, one.location or "", one.owner or "", one.mirror or "")
-        table.writerow((*map(display.message, texts), str(one.protect).lower()))
-    return out.getvalue()
+def _csv_text(tables: Sequence[ListedTable]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(("address", "location", "owner", "mirror", "protect"))
+    for table in tables:
+        texts = (table.address, table.location or "", table.owner or "", table.mirror or "")
+        writer.writerow((*map(display.message, texts), str(table.protect).lower()))
+    return buffer.getvalue()

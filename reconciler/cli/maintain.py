@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.confirming import carry_out
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
@@ -25,7 +25,7 @@ from reconciler.cli.options import (
     select_option,
 )
 from reconciler.cli.results import check_plan_file, inform, write_result
-from reconciler.cli.saved_plans import manifest_of, plans_in, saved_plan
+from reconciler.cli.saved_plans import load_manifest_of, saved_plan, saved_plan_paths
 from reconciler.cli.showing import BLOCKED, print_plan
 from reconciler.model import display
 
@@ -39,28 +39,28 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])(iB?|B)?|B)?", re.IGNORECASE)
 
 
-def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+def _parse_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
     if text is None:
         return None
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise click.BadParameter("expected a number of bytes, such as 500GiB")
-    unit = " KMGT".index(found[2].upper()) if found[2] else 0
-    thousand = 1000 if (found[3] or "").upper() == "B" else 1024
-    return int(found[1]) * int(thousand**unit)
+    exponent = " KMGT".index(match[2].upper()) if match[2] else 0
+    base = 1000 if (match[3] or "").upper() == "B" else 1024
+    return int(match[1]) * int(base**exponent)
 
 
-def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
-    """Return the next time at which the clock of this machine shows ``text``."""
+def _next_moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    """Return the next moment at which the clock of this machine shows ``text``, such as `02:00`."""
     if text is None:
         return None
     try:
-        asked = datetime.strptime(text, "%H:%M").time()
+        time_of_day = datetime.strptime(text, "%H:%M").time()
     except ValueError:
         raise click.BadParameter("expected a time of day, such as 02:00") from None
     now = datetime.now().astimezone()
-    then = datetime.combine(now.date(), asked).astimezone()
-    return then if then > now else datetime.combine(now.date() + timedelta(days=1), asked).astimezone()
+    today = datetime.combine(now.date(), time_of_day).astimezone()
+    return today if today > now else datetime.combine(now.date() + timedelta(days=1), time_of_day).astimezone()
 
 
 @click.command("maintain")
@@ -71,9 +71,9 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime
 @click.option("-o", "--out", metavar="FILE", help="Save the jobs for `lancens maintain FILE`, and run none.")
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show the jobs and run none.")
-@click.option("--max-bytes", metavar="SIZE", callback=_bytes, help="The most to read and write, such as 500GiB.")
+@click.option("--max-bytes", metavar="SIZE", callback=_parse_size, help="The most to read and write, such as 500GiB.")
 @click.option("--max-tables", metavar="N", type=click.IntRange(1), help="The most tables with jobs.")
-@click.option("--until", metavar="HH:MM", callback=_moment, help="Start no job after this time of day.")
+@click.option("--until", metavar="HH:MM", callback=_next_moment, help="Start no job after this time of day.")
 @click.option("--detailed-exitcode", is_flag=True, help="With -o or --dry-run: exit 2 when there are jobs.")
 @journal_option
 @metrics_option
@@ -115,9 +115,9 @@ def command(
 
     if out is not None and out != "-":
         check_plan_file(out)
-    asked = (select, out, (max_bytes, max_tables) != (None, None))
     limits = WorkLimits(max_bytes=max_bytes, max_tables=max_tables)
-    plan, manifest = _saved(source, asked) or _planned(source, select, limits, parallelism)
+    changes_jobs = bool(select or out or limits != WorkLimits())
+    plan, manifest = _saved_jobs(source, changes_jobs=changes_jobs) or _plan_jobs(source, select, limits, parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
@@ -125,14 +125,14 @@ def command(
         inform(display.message(f"Saved to {out}; `lancens maintain {out}` carries out these jobs."))
     if not plan.is_empty and out is None and not dry_run:
 
-        def carried_out(**watched: Any) -> ApplyReport:
-            given: Mapping[str, Any] = {"until": until, "parallelism": parallelism, "executors": executors}
-            run.report = maintain(plan, manifest, journal=journal, **given, **watched)
+        def run_jobs(**callbacks: Any) -> ApplyReport:
+            options: Mapping[str, Any] = {"until": until, "parallelism": parallelism, "executors": executors}
+            run.report = maintain(plan, manifest, journal=journal, **options, **callbacks)
             return run.report
 
         # Spark starts before its Ctrl-C handler is replaced.
         with _executors(spark) as executors:
-            carry_out(plan, carried_out, auto_approve=auto_approve, verb="Maintain", plan_form=form)
+            carry_out(plan, run_jobs, auto_approve=auto_approve, verb="Maintain", plan_form=form)
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):
@@ -140,6 +140,7 @@ def command(
 
 
 def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors | None]:
+    """Return a context manager of Spark's executors; it yields None to work in this process."""
     if spark is None:
         return nullcontext()
     from reconciler.pipeline.upkeep_tasks import executors_of
@@ -147,30 +148,30 @@ def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors |
     return executors_of(spark)
 
 
-def _saved(source: CatalogSource, asked: tuple[object, ...]) -> tuple[Plan, Manifest] | None:
-    """Return the saved jobs that the command was given, with their manifest; None for manifests.
+def _saved_jobs(source: CatalogSource, *, changes_jobs: bool) -> tuple[Plan, Manifest] | None:
+    """Return the saved plan that the command was given, and its manifest; None if it was given manifests.
 
     Raises:
-        UsageError: one of ``asked`` is set, which would change them.
+        UsageError: other options would change the saved jobs.
     """
-    if any(asked) and plans_in(source):
+    if changes_jobs and saved_plan_paths(source):
         raise click.UsageError("saved jobs are carried out unchanged: leave --select, --max-… and -o out")
     saved = saved_plan(source, jobs=True)
     if saved is None:
         return None
     path, plan = saved
-    return plan, manifest_of(plan, path, source)
+    return plan, load_manifest_of(plan, path, source)
 
 
-def _planned(
+def _plan_jobs(
     source: CatalogSource, select: tuple[str, ...], limits: WorkLimits, parallelism: int
 ) -> tuple[Plan, Manifest]:
-    """Return the jobs that the manifests need now."""
+    """Return a plan of the jobs that the manifest needs now, and the manifest."""
     from reconciler.operations.maintain import plan_maintenance
 
     manifest = source.load()
     started = monotonic()
     plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
-    looked = sum(catalog.desired_objects for catalog in plan.catalogs)
-    inform(f"Looked at {display.count(looked, 'dataset')}  {monotonic() - started:.1f} s")
+    datasets = sum(catalog.desired_objects for catalog in plan.catalogs)
+    inform(f"Looked at {display.count(datasets, 'dataset')}  {monotonic() - started:.1f} s")
     return plan, manifest

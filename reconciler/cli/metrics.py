@@ -51,7 +51,7 @@ _Sample = tuple[str, float, tuple[str, ...]]
 
 @dataclass
 class RunMetrics:
-    """One run of a command, and what it has found so far."""
+    """The results of one run, which the command fills in as it gets them and ``--metrics`` writes."""
 
     command: str
     manifest: str = ""
@@ -61,26 +61,28 @@ class RunMetrics:
     document: AuditDocument | None = None
 
     def write(self, path: str, code: int) -> None:
-        """Write the file; a failed run keeps the time of the last success that was in it.
+        """Write the metrics of a run that exited with ``code`` to the file ``path``.
+
+        The time of the last success is kept from the file if this run failed.
 
         Raises:
-            LancensError: it cannot be written.
+            LancensError: the file cannot be written.
         """
         from prometheus_client.core import GaugeMetricFamily
         from prometheus_client.openmetrics.exposition import generate_latest
 
         families: dict[str, GaugeMetricFamily] = {}
-        earlier = self._earlier(path)
-        self.manifest = self.manifest or earlier.get("manifest", "")
+        last_success = self._last_success(path)
+        self.manifest = self.manifest or last_success.get("manifest", "")
         for name, (text, labels) in METRICS.items():
             families[name] = GaugeMetricFamily(name, text, labels=("command", "manifest", *labels))
-        for name, value, found in (*self._ending(code, earlier), *self._samples()):
-            families[name].add_metric((self.command, self.manifest, *found), value)
+        for name, value, label_values in (*self._exit_samples(code, last_success), *self._result_samples()):
+            families[name].add_metric((self.command, self.manifest, *label_values), value)
         registry = SimpleNamespace(collect=families.values)
         write_file(path, generate_latest(registry))  # type: ignore[no-untyped-call]
 
-    def _earlier(self, path: str) -> Mapping[str, Any]:
-        """Return the labels of the last success in the file, and its ``value``; nothing if that is another run's."""
+    def _last_success(self, path: str) -> Mapping[str, Any]:
+        """Return the labels and the ``value`` of the last success in the file; empty if another command wrote it."""
         from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
         with suppress(OSError, ValueError):  # there is no file yet, or another program's
@@ -93,80 +95,82 @@ class RunMetrics:
                         return {**labels, "value": sample.value}
         return {}
 
-    def _ending(self, code: int, earlier: Mapping[str, Any]) -> Iterator[_Sample]:
+    def _exit_samples(self, code: int, last_success: Mapping[str, Any]) -> Iterator[_Sample]:
         now = time()
         success = code in (0, 2) or (code == 3 and self.command != "apply")
         yield "lancens_exit_code", code, ()
         yield "lancens_success", success, ()
         yield "lancens_last_run_timestamp_seconds", now, ()
-        if success or earlier:
-            yield _LAST_SUCCESS, now if success else earlier["value"], ()
+        if success or last_success:
+            yield _LAST_SUCCESS, now if success else last_success["value"], ()
         yield "lancens_duration_seconds", self.profile.seconds, ()
 
-    def _samples(self) -> Iterator[_Sample]:
-        yield from _stages(self.profile)
+    def _result_samples(self) -> Iterator[_Sample]:
+        yield from _stage_samples(self.profile)
         if self.plan is not None:
             for catalog in self.plan.catalogs:
                 yield "lancens_tables", catalog.tables, (catalog.name,)
-            yield from _objects(self.plan)
-            yield from _changes(self.plan, self.report)
+            yield from _object_samples(self.plan)
+            yield from _change_samples(self.plan, self.report)
         if self.document is not None:
-            for covered in self.document.coverage:
-                yield "lancens_tables", covered.tables, (covered.name,)
-            yield from _findings(self.document)
+            for coverage in self.document.coverage:
+                yield "lancens_tables", coverage.tables, (coverage.name,)
+            yield from _finding_samples(self.document)
 
 
-def _stages(profile: Profile) -> Iterator[_Sample]:
+def _stage_samples(profile: Profile) -> Iterator[_Sample]:
     for name in ("seconds", "calls", "bytes"):
         sums: Counter[tuple[str, str]] = Counter()
-        for one in profile.stages:
-            if (amount := getattr(one, name)) is not None:
-                sums[one.catalog or "", one.stage] += amount
+        for stage in profile.stages:
+            if (amount := getattr(stage, name)) is not None:
+                sums[stage.catalog or "", stage.stage] += amount
         for labels, total in sums.items():
             yield f"lancens_stage_{name}", total, labels
 
 
-def _objects(plan: Plan) -> Iterator[_Sample]:
+def _object_samples(plan: Plan) -> Iterator[_Sample]:
     """Yield the objects of each catalog by state.
 
     A plan of selected objects does not know how many of the others are in step.
     """
-    differing = {"drifted": (*plan.changes, *plan.waiting), "blocked": plan.blocked, "protected": plan.guards}
-    counts = Counter((one.catalog, state) for state, found in differing.items() for one in found)
-    wanted = {one.key for found in differing.values() for one in found if one.source is not None}
-    out_of_step = Counter(catalog for catalog, *_ in wanted)
+    by_state = {"drifted": (*plan.changes, *plan.waiting), "blocked": plan.blocked, "protected": plan.guards}
+    counts = Counter((entry.catalog, state) for state, entries in by_state.items() for entry in entries)
+    in_manifest = {entry.key for entries in by_state.values() for entry in entries if entry.source is not None}
+    out_of_step = Counter(catalog for catalog, *_ in in_manifest)
     for catalog in plan.catalogs:
         name = catalog.name
-        states = {state: counts[name, state] for state in differing} | {"unmanaged": catalog.unmanaged_tables}
+        states = {state: counts[name, state] for state in by_state} | {"unmanaged": catalog.unmanaged_tables}
         if not plan.options.select:
             states["in_step"] = catalog.desired_objects + (catalog.mirrored_tables or 0) - out_of_step[name]
         for state, number in states.items():
             yield "lancens_objects", number, (name, state)
 
 
-def _changes(plan: Plan, report: ApplyReport | None) -> Iterator[_Sample]:
-    ends = [(one, "waiting") for one in plan.waiting]
+def _change_samples(plan: Plan, report: ApplyReport | None) -> Iterator[_Sample]:
+    """Yield the number of changes by outcome; without ``report``, nothing was applied."""
+    outcomes = [(change, "waiting") for change in plan.waiting]
     if report is None:
-        ends += [(one, "planned") for one in plan.changes]
+        outcomes += [(change, "planned") for change in plan.changes]
     else:
-        ends += [(result.change, result.status.value) for result in report.results]
-    for labels, number in Counter((one.catalog, one.action.value, outcome) for one, outcome in ends).items():
+        outcomes += [(result.change, result.status.value) for result in report.results]
+    counts = Counter((change.catalog, change.action.value, outcome) for change, outcome in outcomes)
+    for labels, number in counts.items():
         yield "lancens_changes", number, labels
 
 
-def _findings(document: AuditDocument) -> Iterator[_Sample]:
-    """Yield the findings of every rule that was applied, so that a rule without any is 0."""
-    counts = {one.rule: one for one in document.counts.by_rule}
+def _finding_samples(document: AuditDocument) -> Iterator[_Sample]:
+    """Yield the number of findings of every rule that was applied, 0 included."""
+    counts = {count.rule: count for count in document.counts.by_rule}
     for rule in document.settings.rules:
         for severity in ("error", "warning", "note"):
             yield "lancens_findings", getattr(counts.get(rule.name), severity, 0), (rule.name, severity)
 
 
 def metrics_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--metrics``; the command receives its :class:`RunMetrics` as ``run``."""
+    """Add ``--metrics``; the command receives a :class:`RunMetrics` to fill in as ``run``."""
 
     @functools.wraps(command)
-    def measured(metrics: str | None, **given: Any) -> None:
+    def run_and_measure(metrics: str | None, **options: Any) -> None:
         name = click.get_current_context().command.name or ""
         run = RunMetrics(name)
         if metrics is not None:
@@ -175,10 +179,10 @@ def metrics_option(command: Callable[..., None]) -> Callable[..., None]:
                 raise MissingExtraError("`--metrics`", "metrics")
         try:
             with span(name, {}):
-                command(run=run, **given)
+                command(run=run, **options)
         except BaseException as error:
             if metrics is not None:
-                _write_after(error, run, metrics)
+                _write_after_error(error, run, metrics)
             raise
         if metrics is not None:
             run.write(metrics, 0)
@@ -187,11 +191,11 @@ def metrics_option(command: Callable[..., None]) -> Callable[..., None]:
         "--metrics",
         metavar="FILE",
         help="Write the run in numbers, in OpenMetrics' text format, also if it fails.",
-    )(measured)
+    )(run_and_measure)
 
 
-def _write_after(error: BaseException, run: RunMetrics, path: str) -> None:
-    """Write the metrics of a run that ended with ``error``, which stays the error to report."""
+def _write_after_error(error: BaseException, run: RunMetrics, path: str) -> None:
+    """Write the metrics of a run that ended with ``error``; only print an error of the writing itself."""
     code: object = error.code if isinstance(error, SystemExit) else 1
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         code = _INTERRUPTED

@@ -60,7 +60,7 @@ def command(
         check_folder(profile)
     if spark is not None and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
-    plan = plan_and_show(run, flags, form, full=full, spark=spark, profiled=profile)
+    plan = plan_and_show(run, flags, form, full=full, spark=spark, profile_path=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
         inform(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.confirming import carry_out
 from reconciler.cli.options import CatalogSource, complete_address, journal_option, parallelism_option, source_options
 from reconciler.cli.showing import print_plan
 
@@ -46,5 +46,5 @@ def command(
     plan = plan_release(manifest, globs, protected=protected, parallelism=parallelism)
     print_plan(plan, "text", full=True)
     if not plan.is_empty:
-        run = partial(release, plan, manifest, journal=journal, parallelism=parallelism)
-        carry_out(plan, run, auto_approve=auto_approve, verb="Release")
+        run_changes = partial(release, plan, manifest, journal=journal, parallelism=parallelism)
+        carry_out(plan, run_changes, auto_approve=auto_approve, verb="Release")

@@ -1,4 +1,4 @@
-"""Printing lines, and writing results to stdout or a file."""
+"""Print lines, check the paths of output files, and write results to stdout or a file."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def check_new_manifest(out: str | None, command: str) -> None:
 
 
 def check_folder(out: str) -> None:
-    """Check that the folder of a file to be written exists, before the work rather than after it.
+    """Check that the folder of the output file exists, before the work rather than after it.
 
     Raises:
-        UsageError: it does not.
+        UsageError: the folder does not exist.
     """
     path = Path(out)
     if not path.parent.is_dir():
@@ -53,10 +53,10 @@ def check_folder(out: str) -> None:
 
 
 def check_plan_file(out: str) -> None:
-    """Check that a plan can be saved to ``out``, and found there by the suffix of saved plans.
+    """Check that a plan can be saved to ``out``, under the suffix by which other commands know it.
 
     Raises:
-        UsageError: the name is not that of a saved plan, such as that of a manifest, or its folder does not exist.
+        UsageError: the path has another suffix, such as that of a manifest, or its folder does not exist.
     """
     path = Path(out)
     if path.suffix != PLAN_SUFFIX and (path.is_file() or not path.exists()):
@@ -67,7 +67,7 @@ def check_plan_file(out: str) -> None:
 
 
 def write_result(text: str, path: str | None = None, *, private: bool = False, color: bool | None = None) -> None:
-    """Write a result to ``path`` as :func:`write_file` does, or to stdout, with its colours if ``color``."""
+    """Write a result to ``path`` as :func:`write_file` does, or to stdout, which keeps colours only with ``color``."""
     if path in (None, "-"):
         click.echo(text, nl=not text.endswith("\n"), color=color or None)
         return

@@ -20,7 +20,7 @@ def read_plan(path: Path) -> Plan:
     """Return the saved plan in a file.
 
     Raises:
-        PlanFileError: naming the file, if it holds no usable plan.
+        PlanFileError: the file, which the error names, holds no usable plan.
     """
     from reconciler.planner.plan import Plan
 
@@ -35,27 +35,27 @@ def read_plan(path: Path) -> Plan:
         raise PlanFileError(f"{path}: {error}") from None
 
 
-def plans_in(source: CatalogSource) -> list[str]:
-    """Return the saved plans that a command was given, by their suffix."""
+def saved_plan_paths(source: CatalogSource) -> list[str]:
+    """Return the arguments MANIFEST that are saved plans, by their suffix."""
     return [path for path in source.manifests if path.endswith(PLAN_SUFFIX)]
 
 
 def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan] | None:
-    """Return the saved plan that a command was given, and its file; None for manifests.
+    """Return the saved plan that a command was given and its path, or None if it was given manifests.
 
-    ``jobs``: it must hold jobs of `maintain`, and must not otherwise.
+    With ``jobs``, the plan must hold jobs of `maintain`; otherwise, it must not.
 
     Raises:
-        UsageError: it was given both.
-        PlanFileError: the file holds no usable plan of this command.
+        UsageError: the command was given a saved plan and something else.
+        PlanFileError: the file holds no plan that this command can carry out.
     """
-    saved = plans_in(source)
-    if not saved:
+    paths = saved_plan_paths(source)
+    if not paths:
         return None
     if len(source.manifests) > 1:
         command = click.get_current_context().info_name
         raise click.UsageError(f"{command} takes one saved plan, or manifests, not both")
-    path = Path(saved[0])
+    path = Path(paths[0])
     plan = read_plan(path)
     if plan.options.maintain is not jobs:
         other = "apply" if jobs else "maintain"
@@ -63,10 +63,13 @@ def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan
     return path, plan
 
 
-def manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
-    """Return the manifest that a saved plan was made from, for the connections.
+def load_manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
+    """Load the manifest that the plan saved at ``path`` was made from; it says how to connect to the catalogs.
 
-    A plan names its files relative to the current folder or to its own.
+    The plan names the files of the manifest relative to the current folder or to its own.
+
+    Raises:
+        LancensError: the files are in neither folder, or the manifest came from stdin.
     """
     for folder in (Path(), path.parent):
         files = [folder / name for name in plan.manifest.files]

@@ -17,14 +17,14 @@ from reconciler.model.errors import LancensError, PlanFileError
 
 
 @click.command("show")
-@click.argument("what", metavar="PLAN|RUN|ADDRESS")
+@click.argument("target", metavar="PLAN|RUN|ADDRESS")
 @manifest_options
 @plan_format_option
 @full_option
 @journal_option
 @click.option("--manifest", "restore", is_flag=True, help="Print the blocks that restore what the run removed.")
 @click.option("--why", is_flag=True, help="With ADDRESS: say what writes each value, and where.")
-def command(what: str, source: CatalogSource, form: str, full: bool, journal: str, restore: bool, why: bool) -> None:
+def command(target: str, source: CatalogSource, form: str, full: bool, journal: str, restore: bool, why: bool) -> None:
     """Show a saved plan, the journal of an apply, or one object. Only for an object, catalogs are read.
 
     RUN is a run that `lancens runs` lists, or the path or URI of its journal. ADDRESS is catalog/namespace/table, or
@@ -42,16 +42,16 @@ def command(what: str, source: CatalogSource, form: str, full: bool, journal: st
     from reconciler.applier.journal_reader import JournalFolder, describe_journal, read_journal
     from reconciler.writing.restoring import removed_blocks
 
-    path, run = Path(what), what
-    if "/" in what and not (path.is_file() or is_uri(what) or what.endswith((SUFFIX, ".json"))):
+    path, run = Path(target), target
+    if "/" in target and not (path.is_file() or is_uri(target) or target.endswith((SUFFIX, ".json"))):
         if restore:
             raise click.UsageError("--manifest goes with a run, not with an address")
-        _show_object(what, source, form, why=why)
+        _show_object(target, source, form, why=why)
         return
     if why or source.manifests:
         raise click.UsageError("--why and MANIFEST go with the address of an object")
     if not path.is_file():
-        run = JournalFolder(journal).find(what) or ""
+        run = JournalFolder(journal).find(target) or ""
     if run.endswith(SUFFIX) or is_uri(run):
         if form != "text":
             raise click.UsageError("a run is shown as text; its journal holds a line of JSON for each event")
@@ -61,28 +61,29 @@ def command(what: str, source: CatalogSource, form: str, full: bool, journal: st
             raise PlanFileError(f"the journal of run {record.run} is incomplete: it lacks {record.missing[0]}")
         return
     if not run:
-        raise LancensError(f"{what} is neither a file nor a run in {journal}; `lancens runs` lists the runs")
+        raise LancensError(f"{target} is neither a file nor a run in {journal}; `lancens runs` lists the runs")
     if restore:
         raise click.UsageError("--manifest goes with a run, not with a plan")
     print_plan(read_plan(path), form, full=full)
 
 
-def _show_object(what: str, source: CatalogSource, form: str, *, why: bool) -> None:
+def _show_object(address: str, source: CatalogSource, form: str, *, why: bool) -> None:
     from reconciler.operations.listing import describe
     from reconciler.output.wording import word_of
 
     if form not in ("text", "json"):
         raise click.UsageError("an object is shown as text or as JSON")
-    found = describe(source.load(traced=what), what)
+    description = describe(source.load(traced=address), address)
     if form == "json":
-        document = {**asdict(found), "planned": [one.model_dump(mode="json") for one in found.planned]}
+        planned = [entry.model_dump(mode="json") for entry in description.planned]
+        document = {**asdict(description), "planned": planned}
         write_result(display.json_text(json.dumps(document, indent=2, ensure_ascii=False)))
         return
-    lines = [display.address(*what.split("/"))]
-    for title, values in (("desired", found.desired), ("live", found.live)):
+    lines = [display.address(*address.split("/"))]
+    for title, values in (("desired", description.desired), ("live", description.live)):
         lines.append(title if values is not None else f"{title}: nothing")
-        for one in values or ():
-            origin = f"    ({one.origin}, {one.source})" if why and one.source else ""
-            lines.append(f"  {display.key(one.key)}: {display.value(one.text)}{display.message(origin)}")
-    lines += [f"plan: {word_of(one)}, {display.printable(one.reason)}" for one in found.planned] or ["plan: no change"]
-    write_result("\n".join(lines))
+        for value in values or ():
+            origin = f"    ({value.origin}, {value.source})" if why and value.source else ""
+            lines.append(f"  {display.key(value.key)}: {display.value(value.text)}{display.message(origin)}")
+    plan_lines = [f"plan: {word_of(entry)}, {display.printable(entry.reason)}" for entry in description.planned]
+    write_result("\n".join([*lines, *(plan_lines or ["plan: no change"])]))

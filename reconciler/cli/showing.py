@@ -30,9 +30,10 @@ BLOCKED = 3
 
 
 def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | None = None) -> tuple[Plan, Manifest]:
-    """Return the plan, without a check of its removals, and its manifest; print what was read.
+    """Load the manifest, make its plan, and return both; the caller must check how much the plan removes.
 
-    ``spark`` plans on Spark; otherwise ``run`` receives the duration of each stage.
+    A line on stderr says how much was read. ``run`` receives the plan and, unless it is made on ``spark``, the duration
+    of each stage.
     """
     from reconciler.operations.connections import missing_roots
     from reconciler.output.wording import read_line
@@ -41,8 +42,8 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
         manifest = flags.source.load()
     run.manifest = manifest.name
     started = monotonic()
-    with _engine(manifest, run.profile, spark) as plan:
-        made = run.plan = plan(
+    with _planning_function(manifest, run.profile, spark) as make_plan:
+        plan = run.plan = make_plan(
             manifest,
             select=flags.select,
             adopt=flags.adopt,
@@ -51,15 +52,17 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
             allow_mass_removal=True,
             parallelism=flags.parallelism,
         )
-    inform(f"{read_line(made)}  {monotonic() - started:.1f} s")
-    for missing in missing_roots(manifest, [one.name for one in made.catalogs if one.impl == "dir"]):
+    inform(f"{read_line(plan)}  {monotonic() - started:.1f} s")
+    for missing in missing_roots(manifest, [catalog.name for catalog in plan.catalogs if catalog.impl == "dir"]):
         inform(f"{missing} The first change creates it.")
-    return made, manifest
+    return plan, manifest
 
 
 @contextmanager
-def _engine(manifest: Manifest, profile: Profile, spark: SparkOptions | None) -> Iterator[Callable[..., Plan]]:
-    """Yield the function that plans; a terminal shows that catalogs are being read."""
+def _planning_function(
+    manifest: Manifest, profile: Profile, spark: SparkOptions | None
+) -> Iterator[Callable[..., Plan]]:
+    """Yield ``reconciler.plan``, or its counterpart on Spark; meanwhile, a terminal shows that catalogs are read."""
     if spark is not None:
         from reconciler.pipeline.engine import plan_on_spark
         from reconciler.pipeline.session import spark_session
@@ -83,22 +86,23 @@ def _engine(manifest: Manifest, profile: Profile, spark: SparkOptions | None) ->
 
 
 def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
-    """Print ``plan`` to stdout, with notes on the data of ``removed`` tables.
+    """Print ``plan`` to stdout in the format ``form``; with ``--quiet``, only its last line.
 
-    A terminal gets colour; NO_COLOR and FORCE_COLOR in the environment change that (https://no-color.org).
+    ``removed`` has notes on the data of the tables that the plan deregisters. A terminal gets colour; NO_COLOR and
+    FORCE_COLOR in the environment change that (https://no-color.org).
     """
     from reconciler.output import render
 
     terminal = sys.stdout.isatty()
-    wanted = os.environ.get("FORCE_COLOR") or (terminal and os.environ.get("TERM") != "dumb")
-    color = bool(wanted) and not os.environ.get("NO_COLOR")
+    supported = os.environ.get("FORCE_COLOR") or (terminal and os.environ.get("TERM") != "dumb")
+    color = bool(supported) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if terminal else None
     text = render(plan, form, color=color, full=full, width=width, removed=removed)
     write_result(text.splitlines()[-1] if form == "text" and is_quiet() else text, color=color)
 
 
 def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
-    """Return notes on the data of the tables that ``plan`` deregisters."""
+    """Return a note on the data of each table that ``plan`` deregisters; none with ``--no-probe``."""
     if flags.no_probe:
         return {}
     from reconciler.operations.plan import describe_removed
@@ -113,11 +117,11 @@ def plan_and_show(
     *,
     full: bool,
     spark: SparkOptions | None = None,
-    profiled: str | None = None,
+    profile_path: str | None = None,
 ) -> Plan:
-    """Load the manifest, plan, and print the plan, then check its removals.
+    """Load the manifest, plan, print the plan, and then check how much it removes.
 
-    ``profiled`` is the file of the profile.
+    The duration of each stage is written to ``profile_path``.
 
     Raises:
         SafetyError: the plan removes too much.
@@ -130,8 +134,8 @@ def plan_and_show(
         removed = {} if form == "json" else removal_notes(flags, plan, manifest)
     with profile.stage("output"):
         print_plan(plan, form, full=full, removed=removed)
-    if profiled is not None:
-        write_result(profile.to_json(), profiled)
+    if profile_path is not None:
+        write_result(profile.to_json(), profile_path)
     if not flags.allow_mass_removal:
         check_removals(plan)
     return plan

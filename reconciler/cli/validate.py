@@ -43,7 +43,7 @@ def command(source: CatalogSource, form: str) -> None:
         write_result(display.json_text(json.dumps({"valid": False, "errors": errors})))
         sys.exit(1)
     if form == "json":
-        counted = {f"{kind}s": number for kind, number in manifest.counts.items()}
-        write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counted})))
+        counts = {f"{kind}s": number for kind, number in manifest.counts.items()}
+        write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counts})))
         return
     say(f"{manifest.name} is valid: {', '.join(count(number, kind) for kind, number in manifest.counts.items())}.")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
-from reconciler.cli.carrying_out import shown_progress
+from reconciler.cli.confirming import show_progress
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import ManifestRef, Plan
@@ -81,7 +81,7 @@ def test_failed_and_skipped_changes_make_the_exit_code(status: Status, ok: bool)
 
 
 def test_a_pipe_gets_one_plain_line_a_change(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown_progress(len(PLAN.changes)) as progress:
+    with show_progress(len(PLAN.changes)) as progress:
         for change in PLAN.changes:
             progress(change)
             progress(ChangeResult(change, Status.ALREADY))
@@ -103,7 +103,7 @@ def test_a_terminal_gets_the_lines_and_a_bar(monkeypatch: pytest.MonkeyPatch, no
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color:
         monkeypatch.setenv("NO_COLOR", "1")
-    with shown_progress(len(PLAN.changes)) as progress:
+    with show_progress(len(PLAN.changes)) as progress:
         for change in PLAN.changes:
             progress(ChangeResult(change, Status.ALREADY))
     shown = screen.getvalue()
