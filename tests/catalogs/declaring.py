@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.backends.http.limits import Scans
+from reconciler.backends.http.limits import TrafficMeter
 
 __all__ = ["calls_of_declares"]
 
@@ -28,15 +28,15 @@ def calls_of_declares(
     manifest.write_text(f"{head}{namespaces}\n{' ' * depth}tables:\n{lines}", "utf-8")
     loaded = reconciler.load(manifest)
     plan = reconciler.plan(loaded)
-    sent: list[Scans] = []
-    genuine = Scans.sends
+    sent: list[TrafficMeter] = []
+    genuine = TrafficMeter.count_request
 
-    def counted(scans: Scans) -> None:
+    def counted(scans: TrafficMeter) -> None:
         sent.append(scans)
         genuine(scans)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Scans, "sends", counted)
+        patched.setattr(TrafficMeter, "count_request", counted)
         assert reconciler.apply(plan, loaded).ok
     assert reconciler.plan(loaded).changes == ()
     return len(sent)

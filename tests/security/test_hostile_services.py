@@ -22,8 +22,8 @@ import pytest
 from reconciler import storage
 from reconciler.backends import registry
 from reconciler.backends.http.client import HttpClient
-from reconciler.backends.http.limits import Scans, ServiceLimits
-from reconciler.backends.http.refusals import Refusal, excerpt, excerpt_without
+from reconciler.backends.http.limits import ServiceLimits, TrafficMeter
+from reconciler.backends.http.refusals import Refusal, excerpt, redacted_excerpt
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg.answers import translate as iceberg
 from reconciler.backends.unity.error_codes import translate as unity
@@ -133,7 +133,7 @@ def test_a_long_error_is_searched_for_secrets_up_to_a_length(monkeypatch: pytest
 
     monkeypatch.setattr("reconciler.backends.http.refusals.scrub", counted)
     secret = "hunter2-hunter2"
-    shown = {excerpt_without([secret], "\n" * blanks + secret + "x" * 1_000_000) for blanks in (1, (1 << 16) - 8)}
+    shown = {redacted_excerpt([secret], "\n" * blanks + secret + "x" * 1_000_000) for blanks in (1, (1 << 16) - 8)}
     assert not [text for text in shown if "hunter" in text]
     assert max(searched) <= 1 << 16
 
@@ -142,10 +142,10 @@ def test_a_large_answer_names_the_service_and_the_option() -> None:
     body = b'{"a": "' + b"x" * (2 << 20) + b'"}'
     with service(lambda connection: connection.sendall(_head(len(body)) + body)) as url:
         with pytest.raises(InternalError) as refused:
-            _client(url).json("GET", "/x", doing="list the tables of `a`")
+            _client(url).request_json("GET", "/x", doing="list the tables of `a`")
         assert str(refused.value).startswith("unity: list the tables of `a`: ")
         assert "1 MiB; `max_answer_mib` allows more" in str(refused.value)
-        assert len(_client(url, max_answer_mib=4).json("GET", "/x", doing="x")["a"]) == 2 << 20
+        assert len(_client(url, max_answer_mib=4).request_json("GET", "/x", doing="x")["a"]) == 2 << 20
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
@@ -156,7 +156,7 @@ def test_broken_compression_is_an_error_of_the_service(encoding: str, body: byte
         service(lambda connection: connection.sendall(head + body)) as url,
         pytest.raises(InternalError, match="unity: x"),
     ):
-        _client(url).json("GET", "/", doing="x")
+        _client(url).request_json("GET", "/", doing="x")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_compressed_answers_are_read(packed: bytes) -> None:
     with service(
         lambda connection: connection.sendall(_head(len(packed), f"Content-Encoding: {encoding}") + packed)
     ) as url:
-        assert _client(url).json("GET", "/", doing="x") == {"a": 1}
+        assert _client(url).request_json("GET", "/", doing="x") == {"a": 1}
 
 
 def _drops(connection: socket.socket, start: bytes) -> None:
@@ -195,7 +195,7 @@ def test_an_answer_that_comes_in_drops_is_given_up(start: bytes) -> None:
         service(lambda connection: _drops(connection, start)) as url,
         pytest.raises(ServiceUnavailableError) as given_up,
     ):
-        _client(url).json("GET", "/", doing="list the schemas")
+        _client(url).request_json("GET", "/", doing="list the schemas")
     assert "unity: list the schemas" in str(given_up.value)
     assert "`request_seconds` allows more" in str(given_up.value)
 
@@ -204,7 +204,7 @@ def test_a_connection_is_used_again_after_an_answer_in_time() -> None:
     with scripted(lambda _: (200, {"ok": True})) as server:
         client = _client(server.url, request_seconds=0.5)
         for _ in range(3):
-            assert client.json("GET", "/", doing="x") == {"ok": True}
+            assert client.request_json("GET", "/", doing="x") == {"ok": True}
             threading.Event().wait(0.3)
 
 
@@ -253,21 +253,21 @@ def test_a_scan_that_never_ends_is_given_up(impl: str, key: str, said: str) -> N
 
 def test_a_scan_leaves_nothing_behind_that_ends_another_one() -> None:
     """Of two at once, the one that ended last kept the time of the first for all that came after."""
-    scans = Scans(ServiceLimits(scan_seconds=0.2))
-    first, second = scans.one(), scans.one()
+    meter = TrafficMeter(ServiceLimits(scan_seconds=0.2))
+    first, second = meter.scan_limits(), meter.scan_limits()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
     threading.Event().wait(0.3)
-    scans.check("unity")
-    with scans.one():
-        scans.check("unity")
+    meter.check("unity")
+    with meter.scan_limits():
+        meter.check("unity")
         threading.Event().wait(0.3)
-        with scans.one():
-            scans.check("unity")
+        with meter.scan_limits():
+            meter.check("unity")
         with pytest.raises(ServiceUnavailableError, match="unity: the scan takes longer"):
-            scans.check("unity")
+            meter.check("unity")
 
 
 # ---- Thrift and boto3 ------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, PoolManager
 
-from reconciler.backends.http.client import HttpClient, Tagged, path
+from reconciler.backends.http.client import HttpClient, TaggedValue, path
 from reconciler.backends.http.config import endpoint_problem
 from reconciler.backends.http.limits import ServiceLimits, timed_session
 from reconciler.backends.http.rate_limit import RateLimit
@@ -133,7 +133,7 @@ def refused(
 ) -> str:
     """Return the text of the error, which is exactly of ``kind``."""
     with pytest.raises(BackendError) as caught:
-        client.json(method, target, doing="read the table `a$b`", **options)
+        client.request_json(method, target, doing="read the table `a$b`", **options)
     assert type(caught.value) is kind, caught.value
     return str(caught.value)
 
@@ -143,7 +143,7 @@ def refused(
 
 def test_a_request_carries_what_it_was_given(script: Script) -> None:
     client = script.client(endpoint=script.url + "/api/2.1/", headers={"X-Tenant": "ads"})
-    assert client.json("POST", path("a/b", "é.x"), doing="x", query={"page_token": "a&b"}, body={"n": 1}) == {
+    assert client.request_json("POST", path("a/b", "é.x"), doing="x", query={"page_token": "a&b"}, body={"n": 1}) == {
         "ok": True
     }
     [seen] = script.seen
@@ -155,12 +155,14 @@ def test_a_request_carries_what_it_was_given(script: Script) -> None:
 
 
 def test_an_escaped_path_is_sent_verbatim(script: Script) -> None:
-    script.client().json("GET", "/v1/main%7Cware/namespaces/a%2Eb%1Fc", doing="x")
+    script.client().request_json("GET", "/v1/main%7Cware/namespaces/a%2Eb%1Fc", doing="x")
     assert script.seen[0].path == "/v1/main%7Cware/namespaces/a%2Eb%1Fc"
 
 
 def test_a_form_is_sent_as_one(script: Script) -> None:
-    script.client().json("POST", "/tokens", doing="x", form={"grant_type": "client_credentials", "scope": "a b"})
+    script.client().request_json(
+        "POST", "/tokens", doing="x", form={"grant_type": "client_credentials", "scope": "a b"}
+    )
     assert script.seen[0].body == b"grant_type=client_credentials&scope=a+b"
     assert script.seen[0].headers["Content-Type"] == "application/x-www-form-urlencoded"
 
@@ -169,7 +171,7 @@ def test_connections_are_kept_and_cookies_are_not(script: Script) -> None:
     script.answers = [(200, {"Set-Cookie": "session=1"}, b"{}")]
     client = script.client()
     for _ in range(3):
-        client.json("GET", "/t", doing="x")
+        client.request_json("GET", "/t", doing="x")
     assert not any("Cookie" in seen.headers for seen in script.seen)
     client.close()
 
@@ -178,7 +180,7 @@ def test_netrc_is_not_used(script: Script, monkeypatch: pytest.MonkeyPatch, tmp_
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login joe password hunter22\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    script.client().json("GET", "/t", doing="x")
+    script.client().request_json("GET", "/t", doing="x")
     assert "Authorization" not in script.seen[0].headers
 
 
@@ -186,14 +188,14 @@ def test_every_request_is_counted_repeated_ones_included(script: Script) -> None
     script.answers = [answer(429), OK]
     client = script.client()
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: client.json("GET", "/t", doing="x"), range(20)))
-    assert client.scans.traffic.calls == len(script.seen) == 21
+        list(pool.map(lambda _: client.request_json("GET", "/t", doing="x"), range(20)))
+    assert client.meter.traffic.calls == len(script.seen) == 21
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, "200 OK"), (204, None), (200, None), (201, {"x": 1})])
 def test_done_takes_any_success(script: Script, status: int, body: object) -> None:
     script.answers = [answer(status, body)]
-    script.client().done("DELETE", "/t", doing="x")
+    script.client().send("DELETE", "/t", doing="x")
     assert len(script.seen) == 1
 
 
@@ -207,17 +209,17 @@ def number(value: dict[str, Any]) -> int:
 def test_what_did_not_change_is_not_sent_again(script: Script) -> None:
     script.answers = [answer(200, {"n": 1}, ETag='"v1"'), answer(304), answer(200, {"n": 2}, ETag='"v2"')]
     client = script.client()
-    first = client.reread("/t", None, number, doing="read it")
-    assert first == Tagged(1, '"v1"')
-    assert client.reread("/t", first, number, doing="read it") is first
-    assert client.reread("/t", first, number, doing="read it") == Tagged(2, '"v2"')
+    first = client.get_if_changed("/t", None, number, doing="read it")
+    assert first == TaggedValue(1, '"v1"')
+    assert client.get_if_changed("/t", first, number, doing="read it") is first
+    assert client.get_if_changed("/t", first, number, doing="read it") == TaggedValue(2, '"v2"')
     assert [seen.headers.get("If-None-Match") for seen in script.seen] == [None, '"v1"', '"v1"']
 
 
 def test_an_unchanged_answer_nobody_asked_for_is_an_error(script: Script) -> None:
     script.answers = [answer(304)]
     with pytest.raises(BackendError, match="304"):
-        script.client().reread("/t", Tagged(1, None), number, doing="read it")
+        script.client().get_if_changed("/t", TaggedValue(1, None), number, doing="read it")
 
 
 def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(script: Script) -> None:
@@ -235,7 +237,7 @@ def test_a_web_page_is_named_as_one(script: Script, content_type: str) -> None:
     assert "check `endpoint`" in text
     assert "secret stuff" not in text
     with pytest.raises(ServiceUnavailableError, match="Sign in"):
-        script.client().done("DELETE", "/t", doing="x")
+        script.client().send("DELETE", "/t", doing="x")
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_what_is_no_json_object_is_an_error_that_shows_it(script: Script, conten
 
 def test_an_answer_cut_off_in_the_middle_is_read_again(script: Script) -> None:
     script.answers = [(200, {"Content-Length": "500"}, b'{"ok": '), OK]
-    assert script.client().json("GET", "/t", doing="x") == {"ok": True}
+    assert script.client().request_json("GET", "/t", doing="x") == {"ok": True}
 
 
 @pytest.mark.parametrize(
@@ -360,7 +362,7 @@ def test_a_404_from_something_else_does_not_mean_that_the_table_is_gone(script: 
 def test_a_404_to_head_has_no_body_and_means_what_the_call_says(script: Script) -> None:
     script.answers = [answer(404)]
     with pytest.raises(TableNotFoundError):
-        script.client().done("HEAD", "/t", doing="x", errors={404: TableNotFoundError})
+        script.client().send("HEAD", "/t", doing="x", errors={404: TableNotFoundError})
 
 
 def vendor(refusal: Refusal) -> VendorError | None:
@@ -394,7 +396,7 @@ def test_what_was_not_begun_is_sent_again(
     script: Script, method: str, refusal: tuple[int, dict[str, str], bytes]
 ) -> None:
     script.answers = [refusal, refusal, OK]
-    assert script.client().json(method, "/t", doing="x") == {"ok": True}
+    assert script.client().request_json(method, "/t", doing="x") == {"ok": True}
     assert len(script.seen) == 3
 
 
@@ -403,7 +405,7 @@ def test_what_may_have_been_done_is_sent_again_only_when_it_changes_nothing(
     script: Script, failure: tuple[int, dict[str, str], bytes]
 ) -> None:
     script.answers = [failure, OK]
-    assert script.client().json("GET", "/t", doing="x") == {"ok": True}
+    assert script.client().request_json("GET", "/t", doing="x") == {"ok": True}
     script.answers = [failure, OK]
     script.seen.clear()
     text = refused(script.client(), ServiceUnavailableError, "POST")
@@ -415,7 +417,7 @@ def test_what_may_have_been_done_is_sent_again_only_when_it_changes_nothing(
 @pytest.mark.parametrize("failure", [answer(502), CLOSE])
 def test_a_call_may_say_that_it_can_be_sent_again(script: Script, failure: tuple[int, dict[str, str], bytes]) -> None:
     script.answers = [failure, OK]
-    assert script.client().json("PATCH", "/", doing="set", repeatable=True) == {"ok": True}
+    assert script.client().request_json("PATCH", "/", doing="set", repeatable=True) == {"ok": True}
 
 
 def test_a_server_error_is_not_repeated(script: Script) -> None:
@@ -450,7 +452,7 @@ def test_a_service_that_accepts_other_requests_makes_progress_unless_it_says_una
         refused_request, number = Attempts(script.retry(max_wait=60), limit), 0
         while number < 100:
             refused_request.begin()
-            if not refused_request.again_after(status, "20", repeatable=True):
+            if not refused_request.may_retry(status, "20", repeatable=True):
                 break
             limit.accepted(limit.wait())
             number += 1
@@ -470,14 +472,14 @@ def test_retry_after_is_kept_in_seconds_and_as_a_date(script: Script) -> None:
     date = formatdate(NOW + 30, usegmt=True)
     past = formatdate(NOW - 30, usegmt=True)
     script.answers = [answer(429, Retry_After="7"), answer(503, Retry_After=date), answer(429, Retry_After=past), OK]
-    script.client(retry=script.retry(base=0.5)).json("POST", "/t", doing="x")
+    script.client(retry=script.retry(base=0.5)).request_json("POST", "/t", doing="x")
     # The service's clock has the date: of its 30 seconds, 7.5 have passed.
     assert script.waits == [7.5, 23.0, 0.5]
 
 
 def test_retry_after_that_cannot_be_read_counts_as_none(script: Script) -> None:
     script.answers = [answer(429, Retry_After="soon"), answer(429, Retry_After="-3"), OK]
-    script.client(retry=script.retry(base=0.5)).json("GET", "/t", doing="x")
+    script.client(retry=script.retry(base=0.5)).request_json("GET", "/t", doing="x")
     assert script.waits == pytest.approx([0.1, 0.2])
 
 
@@ -498,7 +500,7 @@ def test_jitter_is_drawn_from_zero(script: Script) -> None:
 
     script.answers = [answer(502), answer(502), OK]
     script.clock = Dice()
-    script.client(retry=script.retry(base=0.5)).json("GET", "/t", doing="x")
+    script.client(retry=script.retry(base=0.5)).request_json("GET", "/t", doing="x")
     assert drawn == [(0.0, 0.5), (0.0, 1.0)]
     assert script.waits == [0.0, 0.0]
 
@@ -523,10 +525,10 @@ def test_a_silent_service_runs_into_the_time_out(script: Script) -> None:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         client = script.client(endpoint=address, timeouts=(5.0, 0.05))
         text = refused(client, ServiceUnavailableError)
-        assert client.scans.traffic.calls == 4
+        assert client.meter.traffic.calls == 4
         assert "within 0.05 s" in text
         refused(client, ServiceUnavailableError, "POST")
-        assert client.scans.traffic.calls == 5
+        assert client.meter.traffic.calls == 5
 
 
 def test_an_unknown_host_is_named(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -594,7 +596,7 @@ class Tokens:
 def test_a_refused_token_is_renewed_once(script: Script, method: str, status: int) -> None:
     script.answers = [answer(status), OK]
     tokens = Tokens("first-token", "second-token", "third-token")
-    script.client(tokens=tokens).json(method, "/t", doing="x")
+    script.client(tokens=tokens).request_json(method, "/t", doing="x")
     assert [seen.headers["Authorization"] for seen in script.seen] == ["Bearer first-token", "Bearer second-token"]
     assert tokens.rejected == ["first-token"]
     script.answers = [answer(status)]
@@ -632,7 +634,7 @@ def test_no_error_shows_a_secret(script: Script, reply: tuple[int, dict[str, str
     script.answers = [reply]
     client = script.client(tokens=Tokens(TOKEN), secrets=["k3y-of-tenant"])
     with pytest.raises(BackendError) as caught:
-        client.json("POST", "/t", doing="x")
+        client.request_json("POST", "/t", doing="x")
     shown = f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
     assert TOKEN[:6] not in shown
     assert "k3y-of-tenant" not in shown

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
-from reconciler.backends.http.limits import TooMuchError
-from reconciler.backends.http.refusals import excerpt_without, is_html
+from reconciler.backends.http.limits import ResponseTooLargeError
+from reconciler.backends.http.refusals import is_html, redacted_excerpt
 from reconciler.backends.http.retry import THROTTLED, Attempts
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
@@ -71,10 +71,10 @@ def prepared_again(
             send()
             break
         except errors.ThrottlingError:
-            if not attempts.again_when_throttled():
+            if not attempts.may_retry_throttled():
                 raise
         except errors.ServiceUnavailableError:
-            if not attempts.again_after_failure():
+            if not attempts.wait_to_retry():
                 raise
         try:
             send, result = prepare()
@@ -151,7 +151,7 @@ def translated(
         raise refusal from None
     except (BotoCoreError, NoAnswerError) as error:
         raise _failure(f"glue: {operation} on {subject}", error, secrets) from None
-    except TooMuchError as error:
+    except ResponseTooLargeError as error:
         raise errors.InternalError(f"glue: {operation} on {subject}: {error}") from None
     except OSError as error:
         if not error.filename:
@@ -281,4 +281,4 @@ def _detail(message: str, secrets: Collection[str]) -> str:
 
     A web page is shown by its title.
     """
-    return " ".join(excerpt_without(secrets, message).split())
+    return " ".join(redacted_excerpt(secrets, message).split())

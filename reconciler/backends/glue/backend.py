@@ -74,7 +74,7 @@ class GlueBackend(Backend):
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
-        return self._service.scans.traffic
+        return self._service.meter.traffic
 
     def close(self) -> None:
         """Close the connections."""
@@ -84,7 +84,7 @@ class GlueBackend(Backend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._service.scans.one():
+        with self._service.meter.scan_limits():
             snapshot = scan(self._service, self._depth, scope, self.parallelism)
         self._database_locations = {
             name: namespace.properties.get(structures.LOCATION) for name, namespace in snapshot.namespaces.items()

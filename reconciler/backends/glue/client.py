@@ -21,11 +21,11 @@ from reconciler.backends.aws_login import credential_errors, session_without_que
 from reconciler.backends.glue.aws_errors import NoAnswerError, is_throttled
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.http.limits import (
-    Scans,
-    TooMuchError,
+    ResponseTooLargeError,
+    TrafficMeter,
     WaitLimits,
-    content_of,
-    holds_too_much,
+    has_too_many_objects,
+    read_content,
     timed_session,
 )
 from reconciler.backends.http.rate_limit import RateLimit
@@ -44,7 +44,7 @@ READ_SECONDS = 60
 # botocore would repeat by itself, and in its adaptive mode use 56% of a limit of 10 writes a second (1.44).
 _SETTINGS = Config(retries={"mode": "standard", "total_max_attempts": 1})
 _MAX_RETRIES = 4
-_MAY_PASS = frozenset({500, 502, 504})
+_TRANSIENT_STATUSES = frozenset({500, 502, 504})
 _ATTEMPTS = "lancens_attempts"
 _CHECK = "check `region`, `endpoint` and the network"
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
@@ -52,7 +52,7 @@ _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
 
 
-def connect(config: GlueConfig, scans: Scans, limit: RateLimit) -> tuple[GlueClient, GlueClient, Sender]:
+def connect(config: GlueConfig, meter: TrafficMeter, limit: RateLimit) -> tuple[GlueClient, GlueClient, Sender]:
     """Return a client for Glue, another one that repeats no request, and their sender.
 
     A configured role is assumed first. All requests to Glue share ``limit``.
@@ -74,7 +74,7 @@ def connect(config: GlueConfig, scans: Scans, limit: RateLimit) -> tuple[GlueCli
         credentials = session.get_credentials()
         if credentials is not None:
             credentials.get_frozen_credentials()
-    sender = Sender(config, scans, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, READ_SECONDS))
+    sender = Sender(config, meter, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, READ_SECONDS))
     if config.assume_role_arn is not None:
         session = _as_role(session, config, sender)
     repeating, once = (session.client("glue", endpoint_url=config.endpoint, config=_SETTINGS) for _ in range(2))
@@ -145,14 +145,16 @@ class Sender:
 
     Args:
         config: holds the limits.
-        scans: count the requests and the bytes of their answers.
+        meter: counts the requests and the bytes of their answers.
         authority: the file of certificates that AWS's configuration names.
         timeouts: seconds, for the connection and for each wait for data.
     """
 
-    def __init__(self, config: GlueConfig, scans: Scans, authority: str | None, timeouts: tuple[float, float]) -> None:
+    def __init__(
+        self, config: GlueConfig, meter: TrafficMeter, authority: str | None, timeouts: tuple[float, float]
+    ) -> None:
         self._limits = config
-        self._scans = scans
+        self._meter = meter
         self._authority = authority
         self._timeouts = timeouts
         self._session = timed_session(_CONNECTIONS, self._limits.request_seconds)
@@ -183,22 +185,22 @@ class Sender:
         Raises:
             HTTPClientError: none came, or none of AWS's; botocore sends the request again.
             NoAnswerError: none came, and none will.
-            TooMuchError: it is larger than is taken.
+            ResponseTooLargeError: it is larger than is taken.
         """
-        self._scans.sends()
+        self._meter.count_request()
         try:
             answer = self._sent(request)
-            content = content_of(answer, self._limits.answer_bytes)
+            content = read_content(answer, self._limits.answer_bytes)
         except (requests.RequestException, HTTPError) as error:
             address = request.url.partition("?")[0]
             failure = NoAnswer(error, address, self._timeouts, self._limits.request_seconds)
             no_answer = NoAnswerError(f"{failure.problem}; {_CHECK}")
-            if failure.may_pass or failure.was_never_sent:
+            if failure.is_transient or failure.was_never_sent:
                 raise HTTPClientError(error=no_answer) from None
             raise no_answer from None
-        self._scans.took(len(content))
-        if holds_too_much(content):
-            raise TooMuchError("the answer holds more objects than any list that is read here")
+        self._meter.count_bytes(len(content))
+        if has_too_many_objects(content):
+            raise ResponseTooLargeError("the answer holds more objects than any list that is read here")
         problem_of_content = _problem(answer, content)
         if problem_of_content is not None:
             raise HTTPClientError(error=problem_of_content)
@@ -231,21 +233,21 @@ def _again(
     """Return 0 to let botocore send a request again at once, None for its result."""
     attempts: Attempts = request_dict["context"][_ATTEMPTS]
     if response is None:
-        goes_on = isinstance(caught_exception, HTTPClientError) and repeats and attempts.again_after_failure()
+        goes_on = isinstance(caught_exception, HTTPClientError) and repeats and attempts.wait_to_retry()
     elif is_throttled(response[1]):
         attempts.refused()
         is_unavailable = response[0].status_code == UNAVAILABLE
-        goes_on = repeats and attempts.again_when_throttled(is_progress_shared=not is_unavailable)
+        goes_on = repeats and attempts.may_retry_throttled(is_progress_shared=not is_unavailable)
     else:
         attempts.accepted()
-        goes_on = _may_pass(response[0]) and repeats and attempts.again_after_failure()
+        goes_on = _is_transient(response[0]) and repeats and attempts.wait_to_retry()
     return 0 if goes_on else None
 
 
-def _may_pass(answer: AWSResponse) -> bool:
+def _is_transient(answer: AWSResponse) -> bool:
     # moto (5.1) answers an operation that it has not got by 500 with a web page. Glue's own 500 is JSON.
     is_page = answer.status_code == 500 and is_html(answer.content, answer.headers.get("Content-Type", ""))
-    return answer.status_code in _MAY_PASS and not is_page
+    return answer.status_code in _TRANSIENT_STATUSES and not is_page
 
 
 class _Content(io.BytesIO):

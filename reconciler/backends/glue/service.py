@@ -15,7 +15,7 @@ from botocore import xform_name
 from reconciler.backends.glue import client
 from reconciler.backends.glue.aws_errors import WebPageError, translated
 from reconciler.backends.glue.structures import as_input, id_below
-from reconciler.backends.http.limits import Scans
+from reconciler.backends.http.limits import TrafficMeter
 from reconciler.backends.http.rate_limit import rate_limit
 from reconciler.backends.http.retry import Attempts
 from reconciler.backends.paging import paged_entries
@@ -86,7 +86,7 @@ class Service:
         self.without_catalogs: errors.BackendError | None = None
         """Why catalogs inside the account's own cannot be listed, once that is known."""
         self._has_answered = False
-        self.scans = Scans(config)
+        self.meter = TrafficMeter(config)
         login = config.assume_role_arn or config.access_key_id
         self._limit = rate_limit(f"glue {config.endpoint} {config.region} {login}")
 
@@ -308,7 +308,7 @@ class Service:
         """Return the client; with ``once``, one that does not repeat what Glue carries out without a check."""
         with self._lock:
             if self._connected is None:
-                self._connected = client.connect(self._config, self.scans, self._limit)
+                self._connected = client.connect(self._config, self.meter, self._limit)
             repeating, sending_once, _ = self._connected
             return sending_once if once else repeating
 
@@ -333,7 +333,7 @@ class Service:
     def _asking(self, operation: str, identifier: Identifier) -> AbstractContextManager[None]:
         subject = self.subject(identifier)
         _log.debug("glue: %s on %s", operation, subject)
-        self.scans.check(f"glue: {operation} on {subject}")
+        self.meter.check(f"glue: {operation} on {subject}")
         done = next((code for verb, code in _DONE.items() if operation.startswith(verb)), None)
         return translated(operation, subject, self._config.secrets, self._meanings(operation, identifier), done)
 

@@ -12,7 +12,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from reconciler.backends.hive.metastore_errors import LoginRefusedError
-from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_large, too_slow
+from reconciler.backends.http.limits import SlowAnswerError, join_chunks, timed_response_class, too_large, too_slow
 from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reconciler.backends.hive.config import MetastoreAddress
-    from reconciler.backends.http.limits import Scans, ServiceLimits
+    from reconciler.backends.http.limits import ServiceLimits, TrafficMeter
 
 
 _SOCKET_CHUNK = 1024 * 1024
@@ -33,12 +33,14 @@ _TAGS = re.compile(r"<(?:style|title)\b.*?</(?:style|title)>|<[^>]*>", re.DOTALL
 class SocketCarrier(TSocket):  # type: ignore[misc]
     """Limits the bytes and the time of each reply."""
 
-    def __init__(self, stream: socket.socket, address: MetastoreAddress, limits: ServiceLimits, scans: Scans) -> None:
+    def __init__(
+        self, stream: socket.socket, address: MetastoreAddress, limits: ServiceLimits, meter: TrafficMeter
+    ) -> None:
         super().__init__()
         self.setHandle(stream)
         self._metastore = address
         self._limits = limits
-        self._scans = scans
+        self._meter = meter
         self._begin()
 
     def _begin(self) -> None:
@@ -47,7 +49,7 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
 
     def flush(self) -> None:
         """Send the call and begin its reply."""
-        self._scans.sends()
+        self._meter.count_request()
         super().flush()
         self._begin()
 
@@ -55,7 +57,7 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
         """Return some of the reply.
 
         Raises:
-            TooMuchError: it is larger than the limit; the text does not name the service.
+            ResponseTooLargeError: it is larger than the limit; the text does not name the service.
             SlowAnswerError: it takes longer than the limit.
             TTransportException: the connection broke, or nothing came in time.
         """
@@ -74,7 +76,7 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
             raise
         finally:
             stream.settimeout(patience)
-        self._scans.took(len(data))
+        self._meter.count_bytes(len(data))
         self._left -= len(data)
         if self._left < 0:
             raise too_large(self._limits.answer_bytes)
@@ -93,15 +95,15 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         address: MetastoreAddress,
         headers: Mapping[str, str],
         limits: ServiceLimits,
-        scans: Scans,
+        meter: TrafficMeter,
     ) -> None:
         self._stream = stream
         self._address = address
         self._headers = {"Content-Type": "application/x-thrift", "Accept": "application/x-thrift", **headers}
         self._limits = limits
-        self._scans = scans
+        self._meter = meter
         self._http = HTTPConnection(address.host, address.port)
-        self._http.response_class = answer_class(limits.request_seconds)
+        self._http.response_class = timed_response_class(limits.request_seconds)
         self._http.auto_open = 0
         self._http.sock = stream
         self._call = BytesIO()
@@ -128,19 +130,19 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
 
         Raises:
             LoginRefusedError: the metastore, or a proxy in front of it, refuses the login.
-            TooMuchError: it is larger than the limit; the text does not name the service.
+            ResponseTooLargeError: it is larger than the limit; the text does not name the service.
             SlowAnswerError: it takes longer than the limit.
             TTransportException: it is no answer of a metastore, or the connection broke.
         """
         content, self._call = self._call.getvalue(), BytesIO()
         patience = self._stream.gettimeout()
-        self._scans.sends()
+        self._meter.count_request()
         try:
             self._http.request("POST", self._address.path, content, dict(self._headers))
             answer = self._http.getresponse()
             if answer.status != 200:
                 raise self._refusal(answer)
-            self._reply = BytesIO(joined(self._counted(answer), self._limits.answer_bytes))
+            self._reply = BytesIO(join_chunks(self._counted(answer), self._limits.answer_bytes))
         except SlowAnswerError:
             raise SlowAnswerError(too_slow(str(self._address), self._limits.request_seconds)) from None
         except HTTPException as error:
@@ -152,7 +154,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
 
     def _counted(self, answer: HTTPResponse) -> Iterator[bytes]:
         while chunk := answer.read1(_HTTP_CHUNK):
-            self._scans.took(len(chunk))
+            self._meter.count_bytes(len(chunk))
             yield chunk
 
     def _refusal(self, answer: HTTPResponse) -> LoginRefusedError | TTransportException:

@@ -17,7 +17,7 @@ from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
 from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 from reconciler.backends.hive.metastore_errors import LoginRefusedError
 from reconciler.backends.hive.sasl import PasswordLogin, SaslCarrier, TicketLogin
-from reconciler.backends.http.limits import Scans
+from reconciler.backends.http.limits import TrafficMeter
 from reconciler.model.errors import InvalidInputError, MissingExtraError
 
 _READ_BUFFER = 64 * 1024
@@ -55,12 +55,12 @@ class ThriftConnection:
         self.stream.close()
 
 
-def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None = None) -> ThriftConnection:
+def connect(config: HiveConfig, address: MetastoreAddress, meter: TrafficMeter | None = None) -> ThriftConnection:
     """Return a connection to the metastore at ``address``.
 
     It waits no longer for a reply than for a connection.
 
-    The requests and bytes are counted in ``scans``, if given.
+    The requests and bytes are counted in ``meter``, if given.
 
     Raises:
         KerberosError: Kerberos refuses the connection.
@@ -73,7 +73,7 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
         if config.has_tls(address):
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
         protocol = TBinaryProtocolAccelerated(
-            _transport(config, address, stream, scans or Scans(config)),
+            _transport(config, address, stream, meter or TrafficMeter(config)),
             string_length_limit=config.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
@@ -101,11 +101,11 @@ def _headers(config: HiveConfig) -> dict[str, str]:
     return {"x-actor-username": user}
 
 
-def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans) -> Any:
+def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, meter: TrafficMeter) -> Any:
     """Return the Thrift transport over ``stream``, after the SASL handshake if any."""
     if address.is_http:
-        return HttpCarrier(stream, address, _headers(config), config, scans)
-    carrier = SocketCarrier(stream, address, config, scans)
+        return HttpCarrier(stream, address, _headers(config), config, meter)
+    carrier = SocketCarrier(stream, address, config, meter)
     if config.auth != "none":
         return TTransport.TBufferedTransport(_logged_in(config, address, carrier), _READ_BUFFER)
     if config.framed:

@@ -69,7 +69,7 @@ class Hive2Backend(Backend):
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
-        return self._metastore.scans.traffic
+        return self._metastore.meter.traffic
 
     def close(self) -> None:
         """Close the connections."""
@@ -282,7 +282,7 @@ class Hive2Backend(Backend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._metastore.scans.one():
+        with self._metastore.meter.scan_limits():
             snapshot = self._scan(scope)
         for namespace in snapshot.namespaces.values():
             self._seen(namespace)

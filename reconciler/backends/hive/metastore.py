@@ -18,7 +18,7 @@ from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.connection import ThriftConnection, connect
 from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 from reconciler.backends.hive.metastore_errors import LoginRefusedError, translated
-from reconciler.backends.http.limits import Scans, SlowAnswerError, TooMuchError
+from reconciler.backends.http.limits import ResponseTooLargeError, SlowAnswerError, TrafficMeter
 from reconciler.model import errors
 
 ResultT = TypeVar("ResultT")
@@ -50,7 +50,7 @@ class Metastore:
         self.impl = impl
         self.config = config
         self._greet = greet
-        self.scans = Scans(config)
+        self.meter = TrafficMeter(config)
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []
@@ -122,11 +122,11 @@ class Metastore:
     def _run(self, call: Callable[[Client], ResultT], *, repeatable: bool) -> ResultT:
         cause: Exception
         for pause in (*PAUSES, None):
-            self.scans.check(f"{self.impl}: {self.config.identity()}")
+            self.meter.check(f"{self.impl}: {self.config.identity()}")
             try:
                 with self._slots:
                     return self._call(call, repeatable=repeatable)
-            except TooMuchError as error:
+            except ResponseTooLargeError as error:
                 raise errors.InternalError(f"{self.impl}: {error}") from error
             except LoginRefusedError as error:
                 raise errors.UnauthenticatedError(f"{self.impl}: {error}") from None
@@ -209,7 +209,7 @@ class Metastore:
         raise _UnreachableError("; ".join(failures))
 
     def _open(self, index: int) -> ThriftConnection:
-        connection = connect(self.config, self.config.uri[index], self.scans)
+        connection = connect(self.config, self.config.uri[index], self.meter)
         is_only, is_known = len(self.config.uri) == 1, self._answers
         try:
             if is_only and is_known:  # there is no other to fail over to, so wait for it
@@ -237,7 +237,7 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     Raises:
         LoginRefusedError: a metastore over HTTP refuses the login.
         KerberosError: Kerberos no longer protects the connection.
-        TooMuchError: a text or a list in the reply is longer than allowed.
+        ResponseTooLargeError: a text or a list in the reply is longer than allowed.
         _SenselessReplyError: the reply cannot be decoded; Thrift's C decoder raises many types of errors.
     """
     try:
@@ -245,7 +245,7 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         if _TOO_LONG in str(error):
             problem = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
-            raise TooMuchError(problem) from error
+            raise ResponseTooLargeError(problem) from error
         raise _SenselessReplyError(f"its reply is invalid ({error})") from error
 
 

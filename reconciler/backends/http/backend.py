@@ -1,4 +1,4 @@
-"""The parts that all backends over HTTP share: client, vended options, clock."""
+"""Share the client, vended options and clock among the backends over HTTP."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _CLOCK_SECONDS = 10
 
 
 class HttpBackend(Backend):
-    """A backend that sends its requests by ``_http``, which a subclass sets."""
+    """A backend that sends requests by ``_http``, which its constructor sets."""
 
     config: HttpConfig
     _http: HttpClient
 
     @abstractmethod
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
-        """Return the storage options that the service vends for a table's data."""
+        """Ask the service for storage options with credentials for a table's data."""
 
     def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the options for opening a table's dataset.
+        """Return the options for opening a table's dataset, with vended credentials.
 
-        They are the configured ones above those that the service vends, where it is asked for them.
+        Configured options take precedence. `vend_credentials: false` asks for none.
         """
         configured = self.own_storage_options(table)
         if not self.config.vend_credentials:
@@ -50,19 +50,19 @@ class HttpBackend(Backend):
         return with_vended(configured, table, lambda: self.vended_credentials(table.id, writes=writes), self.hosts)
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location below ``root``, None without one."""
+        """Return the location below ``root``; None if none is configured."""
         return None if self.config.root is None else self.location_below(self.config.root, identifier)
 
     def location_below(self, root: str, identifier: Identifier) -> str:
-        """Return where a table goes below ``root``."""
+        """Return the default location of a table below ``root``."""
         return locations.join(root, *identifier[:-1], f"{identifier[-1]}.lance")
 
     def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
-        return self._http.scans.traffic
+        """Return the requests so far, retries included, and the bytes of the responses."""
+        return self._http.meter.traffic
 
     def server_time(self) -> datetime | None:
-        """Return the time in the head of the server's answers."""
+        """Return the time in the ``Date`` header of the server's responses."""
         return server_time(self._http.endpoint, verify=self.config.authority, cert=self.config.certificate)
 
     def close(self) -> None:
@@ -77,20 +77,20 @@ def connect(
     *,
     in_form: bool = True,
     sign: Callable[[PreparedRequest], Collection[str]] | None = None,
-    answered: Callable[[Mapping[str, str]], None] | None = None,
+    on_response: Callable[[Mapping[str, str]], None] | None = None,
     pool_size: int = DEFAULT_POOL_SIZE,
 ) -> HttpClient:
     """Return the client of a service, logged in as ``config`` says.
 
-    Closing it closes all that it uses. Headers and the client's certificate are for the service alone, not for another
-    one that gives out tokens. The arguments are those of :class:`HttpClient` and :class:`ClientCredentials`.
+    Closing it closes the client of the token server too. A separate token server gets neither the configured headers
+    nor the client's certificate. The other arguments are those of :class:`HttpClient` and :class:`ClientCredentials`.
     """
     client = partial(
         HttpClient,
         impl=impl,
         timeouts=config.timeouts,
         retry=RetryPolicy(config.max_retries, config.max_wait),
-        secrets=config.hidden,
+        secrets=config.secrets,
         authority=config.authority,
         limits=config,
         pool_size=pool_size,
@@ -113,7 +113,7 @@ def connect(
         tokens=tokens,
         headers=config.headers,
         sign=sign,
-        answered=answered,
+        on_response=on_response,
         translate=translate,
         endpoint_key=config.address_key,
         token_key=config.token_key,
@@ -127,7 +127,7 @@ def _origin(address: str) -> str:
 
 
 def server_time(address: str, **tls: Any) -> datetime | None:
-    """Return the time in the answer to a HEAD of ``address``; None without one.
+    """Send a HEAD to ``address``; return the time of its ``Date`` header, if any.
 
     No token or header is sent, and an answer that refuses the request has a time as well. ``tls``: the certificates, as
     requests takes them.

@@ -1,4 +1,4 @@
-"""The configuration that services over HTTP share: address, login, time-outs."""
+"""Define the configuration of services over HTTP: address, login, time-outs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie
 
 
 def endpoint_problem(endpoint: str) -> str | None:
-    """Return why ``endpoint`` cannot be a service's address, or None when it can."""
+    """Return why ``endpoint`` cannot be a service's address; None if it can."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port
@@ -46,7 +46,7 @@ Endpoint: TypeAlias = Annotated[str, AfterValidator(_address)]
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, as its name or address says."""
+    """Return whether a host name or address means this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -55,13 +55,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def hold_secret(headers: Mapping[str, str]) -> bool:
+def has_credential(headers: Mapping[str, str]) -> bool:
     """Return whether one of ``headers`` is a credential."""
     return any(name.lower() in _CREDENTIAL_HEADERS or is_sensitive(name, value) for name, value in headers.items())
 
 
 def bearer_token(value: SecretStr) -> SecretStr:
-    """Return a configured token without the white space around it.
+    """Strip white space from a configured token.
 
     Raises:
         ValueError: it is empty.
@@ -73,11 +73,11 @@ def bearer_token(value: SecretStr) -> SecretStr:
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Return a secret in the clear."""
+    """Return the text of a secret; None for none."""
     return None if secret is None else secret.get_secret_value()
 
 
-def _two_parts(value: SecretStr) -> SecretStr:
+def _client_credential(value: SecretStr) -> SecretStr:
     client, _, secret = value.get_secret_value().strip().partition(":")
     if not client or not secret:
         raise ValueError("must be `client_id:client_secret`")
@@ -85,7 +85,7 @@ def _two_parts(value: SecretStr) -> SecretStr:
 
 
 class HttpConfig(WaitLimits, BackendConfig):
-    """The keys that all services over HTTP share.
+    """The configuration keys that all services over HTTP share.
 
     No secret goes to another machine over plain http unless ``allow_http`` is set.
     """
@@ -103,7 +103,7 @@ class HttpConfig(WaitLimits, BackendConfig):
     """The address of the service."""
     auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
     """A bearer token that is sent with every request."""
-    credential: Annotated[SecretStr, AfterValidator(_two_parts)] | None = None
+    credential: Annotated[SecretStr, AfterValidator(_client_credential)] | None = None
     """`client_id:client_secret`, exchanged for tokens that are renewed (OAuth2 client credentials)."""
     oauth2_server_uri: Endpoint | None = Field(
         default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
@@ -137,7 +137,7 @@ class HttpConfig(WaitLimits, BackendConfig):
 
     @property
     def timeouts(self) -> tuple[float, float]:
-        """The seconds to wait for a connection and for an answer."""
+        """The seconds to wait for a connection, and for each part of a response."""
         connect, read = self.connect_timeout_millis, self.read_timeout_millis
         return (
             self.connect_timeout * self.timeout_unit if connect is None else connect / 1000,
@@ -146,7 +146,7 @@ class HttpConfig(WaitLimits, BackendConfig):
 
     @property
     def token_key(self) -> str | None:
-        """The key to check when a login is refused; None where the error says so itself."""
+        """The configuration key that errors about a refused login name."""
         return "auth_token" if self.credential is None else "credential"
 
     @property
@@ -166,11 +166,11 @@ class HttpConfig(WaitLimits, BackendConfig):
 
     @property
     def has_secret(self) -> bool:
-        """Whether requests carry a secret."""
-        return self.auth_token is not None or self.credential is not None or hold_secret(self.headers)
+        """Whether requests carry a secret, so that plain http is refused."""
+        return self.auth_token is not None or self.credential is not None or has_credential(self.headers)
 
     @property
-    def hidden(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str, ...]:
         """The texts that no error may show.
 
         Of ``credential`` they are the whole, and its secret alone.

@@ -1,4 +1,4 @@
-"""The limits on a service's answers, and on scans, in bytes, objects and time.
+"""Limit the responses of a service, and scans, in bytes, objects and time.
 
 A hostile or broken service ends in an error.
 """
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 _CHUNK = 64 * 1024
 _MOST_OBJECTS = 3_000_000
-"""JSON objects and lists in one answer: each takes a hundred times the memory of its two brackets."""
+"""JSON objects and lists in one response: each takes a hundred times the memory of its brackets."""
 
 
 class ServiceLimits(BaseModel):
-    """The keys of a configuration that limit one answer, and one scan of the catalog."""
+    """The configuration keys that limit one response, and one scan of the catalog."""
 
     max_answer_mib: int = Field(default=64, ge=1, le=4096)
     """The largest answer, decompressed."""
@@ -48,41 +48,41 @@ class ServiceLimits(BaseModel):
 
 
 class WaitLimits(ServiceLimits):
-    """The keys that also limit how long a service may refuse requests for its load."""
+    """The configuration keys that also limit how long throttled requests are retried."""
 
     max_wait: float = Field(default=300.0, ge=0, le=86_400)
     """The longest in seconds that throttled requests (429, 503) are repeated while the service accepts none."""
 
 
-class TooMuchError(InternalError):
-    """An answer is larger than its limit, or in an encoding that was not asked for."""
+class ResponseTooLargeError(InternalError):
+    """A response is larger than its limit, or in an encoding that was not requested."""
 
 
 class SlowAnswerError(TimeoutError):
-    """An answer began and was not complete in time."""
+    """A response began but was not complete in time."""
 
 
-def content_of(answer: Response, limit: int) -> bytes:
-    """Return the content of a streamed answer, decompressed, and close it.
+def read_content(answer: Response, limit: int) -> bytes:
+    """Read a streamed response to its end; return the decompressed content.
 
     Raises:
-        TooMuchError: it is larger than ``limit`` bytes, or of an unknown encoding; the text does not name the service.
+        ResponseTooLargeError: it has more than ``limit`` bytes, or an unknown encoding. The text names no service.
     """
     try:
         encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise TooMuchError("the answer is in an encoding that was not asked for")
+            raise ResponseTooLargeError("the answer is in an encoding that was not asked for")
         chunks = answer.raw.stream(_CHUNK, decode_content=False)
-        return joined(chunks, limit) if encoding in ("", "identity") else _inflated(chunks, limit)
+        return join_chunks(chunks, limit) if encoding in ("", "identity") else _decompressed(chunks, limit)
     finally:
         answer.close()
 
 
-def joined(chunks: Iterable[bytes], limit: int) -> bytes:
-    """Return the bytes of ``chunks``.
+def join_chunks(chunks: Iterable[bytes], limit: int) -> bytes:
+    """Return the concatenated ``chunks``.
 
     Raises:
-        TooMuchError: there are more than ``limit``; the text does not name the service.
+        ResponseTooLargeError: there are more than ``limit``; the text does not name the service.
     """
     content = bytearray()
     for chunk in chunks:
@@ -92,8 +92,8 @@ def joined(chunks: Iterable[bytes], limit: int) -> bytes:
     return bytes(content)
 
 
-def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
-    """Return the content of a gzip or zlib stream, unpacked no further than needed."""
+def _decompressed(chunks: Iterable[bytes], limit: int) -> bytes:
+    """Decompress a gzip or zlib stream; stop as soon as it exceeds ``limit`` bytes."""
     content = bytearray()
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     began = False
@@ -109,47 +109,47 @@ def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
                 began = True
                 data = inflater.unconsumed_tail or inflater.unused_data
     except zlib.error as error:
-        raise TooMuchError(f"the answer cannot be decompressed: {error}") from None
+        raise ResponseTooLargeError(f"the answer cannot be decompressed: {error}") from None
     if began and not inflater.eof:
-        raise TooMuchError("the answer is cut off in its compressed data")
+        raise ResponseTooLargeError("the answer is cut off in its compressed data")
     return bytes(content)
 
 
 def too_slow(service: str, seconds: float) -> str:
-    """Return the text for an answer of ``service`` that took longer than its limit."""
+    """Return the message for a response of ``service`` that exceeds its time limit."""
     return f"the answer of {service} was not complete within {seconds:g} s; `request_seconds` allows more"
 
 
-def too_large(limit: int) -> TooMuchError:
-    """Return the error of an answer that is too large; it does not name the service."""
-    return TooMuchError(f"the answer is larger than {limit // _MIB} MiB; `max_answer_mib` allows more")
+def too_large(limit: int) -> ResponseTooLargeError:
+    """Return the error for a response of more than ``limit`` bytes."""
+    return ResponseTooLargeError(f"the answer is larger than {limit // _MIB} MiB; `max_answer_mib` allows more")
 
 
-def holds_too_much(content: bytes) -> bool:
-    """Return whether JSON has more objects than memory should hold."""
+def has_too_many_objects(content: bytes) -> bool:
+    """Return whether JSON has so many objects that parsing would exhaust memory."""
     return len(content) > _MOST_OBJECTS and content.count(b"{") + content.count(b"[") > _MOST_OBJECTS
 
 
-def answer_class(seconds: float) -> type[HTTPResponse]:
-    """Return the class of answers that must be complete within ``seconds``."""
+def timed_response_class(seconds: float) -> type[HTTPResponse]:
+    """Return a class of responses that must be complete within ``seconds``."""
 
     class TimedAnswer(HTTPResponse):
         def __init__(self, sock: Any, *args: Any, **kwargs: Any) -> None:
             super().__init__(sock, *args, **kwargs)
-            self.fp = io.BufferedReader(_Timed(sock, self.fp, time.monotonic() + seconds))
+            self.fp = io.BufferedReader(_DeadlineReader(sock, self.fp, time.monotonic() + seconds))
 
     return TimedAnswer
 
 
 def timed_session(pool_size: int, seconds: float) -> Session:
-    """Return a session with ``pool_size`` connections a scheme and timed answers.
+    """Return a session with ``pool_size`` connections a scheme and timed responses.
 
     Each answer must be complete within ``seconds``.
     """
     from requests import Session
     from requests.adapters import HTTPAdapter
 
-    answer = answer_class(seconds)
+    answer = timed_response_class(seconds)
 
     def timed(pool: Any) -> Any:
         if pool.ConnectionCls.response_class is answer:
@@ -168,7 +168,7 @@ def timed_session(pool_size: int, seconds: float) -> Session:
 
     class TimedSession(Session):
         def get_redirect_target(self, _: Any) -> None:
-            """Return None: requests reads all of a redirect, and raises for a senseless target."""
+            """Return None: otherwise requests reads a redirect, and raises for a bad target."""
 
     session = TimedSession()
     for scheme in ("http://", "https://"):
@@ -178,10 +178,10 @@ def timed_session(pool_size: int, seconds: float) -> Session:
     return session
 
 
-class _Timed(io.RawIOBase):
-    """The bytes of a socket until a deadline.
+class _DeadlineReader(io.RawIOBase):
+    """Reads from a socket until a deadline.
 
-    No wait for them lasts longer than the socket's own time-out.
+    Each single wait is also limited by the socket's own time-out.
     """
 
     def __init__(self, sock: Any, plain: Any, deadline: float) -> None:
@@ -210,23 +210,23 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
-class Scans:
-    """Counts what goes over connections and limits scans. Thread-safe.
+class TrafficMeter:
+    """Counts requests and response bytes, and limits scans. Thread-safe.
 
-    A request does not say which scan it belongs to. With several scans at once, the one with the most left counts.
+    Requests are not assigned to scans. If several scans run at once, the most generous of their limits applies.
     """
 
     def __init__(self, limits: ServiceLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._active: list[tuple[float, int]] = []
-        """When each scan must end, and the bytes that had been read when it began."""
+        """For each running scan, its deadline and the total bytes at its start."""
         self.traffic = Traffic()
-        """All requests and the bytes of all answers, in scans and outside."""
+        """The requests and response bytes since the start, in and outside of scans."""
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Limit the requests that any thread sends inside as those of one scan."""
+    def scan_limits(self) -> Iterator[None]:
+        """Limit the requests that any thread sends inside, as those of one scan."""
         with self._lock:
             scan = (time.monotonic() + self._limits.scan_seconds, self.traffic.bytes)
             self._active.append(scan)
@@ -236,18 +236,18 @@ class Scans:
             with self._lock:
                 self._active.remove(scan)
 
-    def sends(self) -> None:
+    def count_request(self) -> None:
         """Count a request."""
         with self._lock:
             self.traffic = Traffic(self.traffic.calls + 1, self.traffic.bytes)
 
-    def took(self, count: int) -> None:
-        """Count ``count`` bytes of an answer."""
+    def count_bytes(self, count: int) -> None:
+        """Count the bytes of a response."""
         with self._lock:
             self.traffic = Traffic(self.traffic.calls, self.traffic.bytes + count)
 
     def check(self, where: str) -> None:
-        """Raise if a scan is over its limits; outside of scans there are none.
+        """Raise if a running scan exceeds its limits; call it before each request.
 
         Args:
             where: the beginning of the error's text.
@@ -259,8 +259,8 @@ class Scans:
         with self._lock:
             if not self._active:
                 return
-            is_late = time.monotonic() > max(ends for ends, _ in self._active)
-            read = self.traffic.bytes - max(began_at for _, began_at in self._active)
+            is_late = time.monotonic() > max(deadline for deadline, _ in self._active)
+            read = self.traffic.bytes - max(bytes_before for _, bytes_before in self._active)
         if is_late:
             raise ServiceUnavailableError(
                 f"{where}: the scan takes longer than {self._limits.scan_seconds:g} s; `scan_seconds` allows more, and "

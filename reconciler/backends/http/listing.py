@@ -1,4 +1,4 @@
-"""Complete lists of a service's names, level by level, no name twice."""
+"""List the names of a service, level by level, and detect doubled names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ EntryT_co = TypeVar("EntryT_co", covariant=True)
 
 
 class DoubledNameError(InternalError):
-    """The service holds a name twice; a call may reach either."""
+    """The service has two objects of one name; a call may reach either."""
 
 
-def every_name(_: str) -> bool:
-    """Return True: a double of any name concerns the caller."""
+def any_name(_: str) -> bool:
+    """Return True: the caller is concerned by all names."""
     return True
 
 
@@ -32,12 +32,13 @@ def list_without_doubles(
     concerns: Callable[[RowT], bool],
     problem: Callable[[str], str],
 ) -> list[RowT]:
-    """Return the rows that ``read`` lists, without doubles that concern the caller.
+    """Return the rows that ``read`` lists; raise if one of their names is doubled.
 
-    A list with a double is read again: what is dropped and created between two pages is on both.
+    Only rows that ``concerns`` accepts are checked. A list with a double is read again: an object that is dropped and
+    created between two pages is on both.
 
     Raises:
-        DoubledNameError: with the ``problem`` of a name that is there twice.
+        DoubledNameError: a name is listed twice; ``problem`` returns the message for it.
     """
     doubled: set[str] = set()
     for _ in range(2):
@@ -52,7 +53,7 @@ def list_without_doubles(
 def names_without_doubles(
     impl: str, kind: str, parent: Identifier, read: Callable[[], Iterable[str]], concerns: Callable[[str], bool]
 ) -> list[str]:
-    """Return the names that ``read`` lists, as :func:`list_without_doubles` does."""
+    """Return the names that ``read`` lists, by :func:`list_without_doubles`."""
     return list_without_doubles(
         read,
         str,
@@ -64,14 +65,14 @@ def names_without_doubles(
     )
 
 
-def require_kept(impl: str, requested: Sequence[str], stored: Sequence[str]) -> None:
-    """Raise unless a service keeps an object under the name it was asked by.
+def require_same_name(impl: str, requested: Sequence[str], stored: Sequence[str]) -> None:
+    """Raise if the service stores an object under another name than requested.
 
-    Some fold names to lower case, and answer to either form. Every apply would find the other name missing, create it
-    again and remove the one that is there.
+    Some services fold names to lower case, and accept both forms in requests. Every apply would then create the
+    requested name again, and remove the stored one.
 
     Raises:
-        InvalidInputError: it keeps another name; the text says what to write.
+        InvalidInputError: it stores another name; the text says which to write.
     """
     if tuple(requested) != tuple(stored):
         raise InvalidInputError(
@@ -80,16 +81,16 @@ def require_kept(impl: str, requested: Sequence[str], stored: Sequence[str]) -> 
         )
 
 
-class Lister(Protocol[EntryT_co]):
-    """The calls on a service that lists by namespace and reads entry by entry."""
+class CatalogReader(Protocol[EntryT_co]):
+    """The calls that :func:`walk` needs: lists by namespace, reads by name."""
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return a namespace, or raise NamespaceNotFoundError."""
 
-    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """Return the names of the namespaces directly in ``parent``."""
 
-    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """Return the names of the tables directly in ``parent``."""
 
     def table(self, identifier: Identifier) -> EntryT_co:
@@ -97,8 +98,8 @@ class Lister(Protocol[EntryT_co]):
 
 
 @dataclass(slots=True)
-class Walked:
-    """The namespaces, the identifiers of the tables and the notes of a walk."""
+class WalkResult:
+    """What :func:`walk` found: namespaces, identifiers of tables, notes."""
 
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
     tables: list[Identifier] = field(default_factory=list)
@@ -106,20 +107,20 @@ class Walked:
 
 
 def walk(
-    server: Lister[object],
+    server: CatalogReader[object],
     starts: Collection[Identifier],
     scope: Scope,
     parallelism: int,
     name_problem: Callable[[str], str | None] = check_name,
-) -> Walked:
-    """Return what is within ``scope``, from ``starts`` down level by level.
+) -> WalkResult:
+    """List everything within ``scope``, from ``starts`` down level by level.
 
     Of each level, ``parallelism`` namespaces are read at a time. A name with a ``name_problem`` is a note.
 
     Raises:
         BackendError: naming what could not be read.
     """
-    walked = Walked()
+    walked = WalkResult()
 
     def usable(kind: str, parent: Identifier, names: Iterable[str]) -> Iterator[Identifier]:
         for name in names:
@@ -158,10 +159,10 @@ def walk(
     return walked
 
 
-def load_listed(server: Lister[EntryT_co], identifier: Identifier) -> EntryT_co | None:
-    """Return a table, None when it vanished since it was listed.
+def load_listed(server: CatalogReader[EntryT_co], identifier: Identifier) -> EntryT_co | None:
+    """Return a table that was just listed; None if it was removed since.
 
-    One that is still listed and missing is an error.
+    A table that is still listed but missing is an error.
     """
     try:
         return server.table(identifier)
@@ -174,11 +175,11 @@ def load_listed(server: Lister[EntryT_co], identifier: Identifier) -> EntryT_co 
 _Contents = tuple[LiveNamespace | None, Sequence[str], Sequence[str]]
 
 
-def _contents(server: Lister[object], parent: Identifier, scope: Scope, is_start: bool) -> _Contents | None:
-    """Return a namespace and the names in it; None when it vanished.
+def _contents(server: CatalogReader[object], parent: Identifier, scope: Scope, is_start: bool) -> _Contents | None:
+    """Return a listed namespace, and the names of its namespaces and tables.
 
-    Servers that let a namespace be created without its parent, as Apache's in-memory and JDBC catalogs do, list the
-    parent and yet do not know it. It is None here, and holds no tables.
+    None if the namespace was removed. Apache's in-memory and JDBC catalogs create a namespace without its parent, and
+    then list a parent that they cannot load: the first element is None then.
     """
     if is_start:
         return _read(server, parent, scope)
@@ -191,25 +192,25 @@ def _contents(server: Lister[object], parent: Identifier, scope: Scope, is_start
     return None, server.namespaces(parent), ()
 
 
-def _read(server: Lister[object], parent: Identifier, scope: Scope) -> _Contents:
+def _read(server: CatalogReader[object], parent: Identifier, scope: Scope) -> _Contents:
     try:
         return _read_enabled(server, parent, scope)
     except DisabledNamespaceError:
         return LiveNamespace(parent, disabled=True), (), ()
 
 
-def _read_enabled(server: Lister[object], parent: Identifier, scope: Scope) -> _Contents:
+def _read_enabled(server: CatalogReader[object], parent: Identifier, scope: Scope) -> _Contents:
     namespace = server.namespace(parent) if parent else None
     if not scope.reaches(parent):
         return namespace, (), ()
 
-    def inside(name: str) -> bool:
+    def is_in_scope(name: str) -> bool:
         return scope.contains((*parent, name))
 
-    def wanted(name: str) -> bool:
-        return inside(name) or scope.reaches((*parent, name))
+    def is_reached(name: str) -> bool:
+        return is_in_scope(name) or scope.reaches((*parent, name))
 
-    return namespace, server.namespaces(parent, wanted), server.tables(parent, inside)
+    return namespace, server.namespaces(parent, is_reached), server.tables(parent, is_in_scope)
 
 
 def _is_listed(names_in: Callable[[Identifier, Callable[[str], bool]], list[str]], identifier: Identifier) -> bool:

@@ -1,4 +1,4 @@
-"""The adaptive rate limit of a service, which all requests to it share."""
+"""Limit the rate of all requests to one service, adapting to its refusals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from weakref import WeakValueDictionary
 
 _LEAST_CEILING = 20.0
-"""Assumed after a first refusal, which may have come before anything could be measured."""
+"""Requests a second: the least rate after the first refusal, which can precede any measurement."""
 _RECOVERING_REQUESTS, _RECOVERING_SECONDS = 15, 0.5
 _PROBING_REQUESTS, _PROBING_SECONDS = 80, 2.0
-"""The accepted requests, and the least seconds, until the rate is at the ceiling again, and then at its double."""
+"""Accepted requests, and seconds at least, until the rate is at the ceiling again; then until twice that."""
 _LONGEST_HOLD = 5.0
 _SLOWEST_CEILING = 2 / _LONGEST_HOLD
 
@@ -48,7 +48,7 @@ class RateLimit:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or Clock()
         self._turn = threading.Lock()
-        """Held by the request that is next."""
+        """Held by the request that is sent next."""
         self._lock = threading.Lock()
         self._ceiling: float | None = None
         self._accepted_since = 0
@@ -62,7 +62,7 @@ class RateLimit:
         """When the service last accepted a request, in monotonic seconds."""
 
     def wait(self) -> float:
-        """Wait until a request may be sent, and return when that is, in monotonic seconds."""
+        """Wait until a request may be sent; return that time in monotonic seconds."""
         if self._ceiling is None:
             return self._clock.monotonic()
         with self._turn:
@@ -70,12 +70,12 @@ class RateLimit:
                 self._clock.sleep(pause)
             with self._lock:
                 now, interval = self._clock.monotonic(), 1 / self._rate(self._ceiling)
-                # One interval that a late thread lost may be made up for.
+                # A thread that wakes late may make up for one lost interval.
                 self._next_at = max(self._next_at, now - interval) + interval
                 return now
 
     def accepted(self, sent_at: float) -> None:
-        """Note that the service took a request that was sent at ``sent_at``."""
+        """Record that the service accepted a request that was sent at ``sent_at``."""
         with self._lock:
             self.accepted_at = self._clock.monotonic()
             self._measure(self.accepted_at)
@@ -83,7 +83,10 @@ class RateLimit:
             self._accepted_since += sent_at >= self._halved_at
 
     def refused(self, sent_at: float, retry_after: float | None = None) -> None:
-        """Note that the service refused a request for its load, and asks for a pause of ``retry_after`` seconds."""
+        """Record that the service refused a request because of its load.
+
+        ``retry_after`` is the pause in seconds that it asks for.
+        """
         with self._lock:
             now = self._clock.monotonic()
             if self._ceiling is None or sent_at >= self._halved_at:
@@ -99,7 +102,7 @@ class RateLimit:
             if self._ceiling is None:
                 self._ceiling = max(measured, _LEAST_CEILING)
             else:
-                # A caller that sends little measures little, so half of the rate is the least.
+                # A caller that sends few requests measures a low rate: never drop below half.
                 rate = self._rate(self._ceiling)
                 self._ceiling = max(min(rate, max(measured, rate / 2)), _SLOWEST_CEILING)
             self._hold = 2 / self._ceiling
@@ -127,7 +130,7 @@ _lock = threading.Lock()
 
 
 def rate_limit(service: str) -> RateLimit:
-    """Return the limit of the service at an address, which all its clients in this process share."""
+    """Return the rate limit of ``service``, shared by its clients in this process."""
     with _lock:
         limit = _limits.get(service)
         if limit is None:

@@ -1,4 +1,4 @@
-"""The errors of answers outside 2xx: their types and short texts.
+"""Turn responses outside 2xx into errors: types and short texts.
 
 Status codes decide where the vendor's own error body says nothing (RFC 9110, section 15).
 """
@@ -17,7 +17,7 @@ from reconciler.model.redaction import scrub
 
 _LONGEST_EXCERPT = 400
 _LONGEST_SCRUBBED = 1 << 16
-"""Answers may be a thousand times as long, and looking for secrets takes seconds then."""
+"""Characters: responses can be a thousand times as long, and scrubbing those takes seconds."""
 _BY_STATUS: Mapping[int, type[errors.BackendError]] = {
     400: errors.InvalidInputError,
     401: errors.UnauthenticatedError,
@@ -45,7 +45,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer outside 2xx, for a vendor's translator.
+    """A response outside 2xx, for a vendor's translator.
 
     ``body`` is the decoded JSON, None where the answer is not JSON; ``text`` the answer as text.
     """
@@ -58,10 +58,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class VendorError:
-    """The error that a vendor's body describes.
+    """The error that the body of a response describes, as read by a translator.
 
-    ``kind`` None leaves the type of the error to the call and the status. ``status`` replaces the answered one then,
-    where that says less.
+    With ``kind`` None, the call and the status decide on the error class. ``status`` then replaces that of the
+    response, where the body is more precise.
     """
 
     message: str
@@ -81,20 +81,19 @@ class ForeignAnswerError(errors.ServiceUnavailableError):
     """Something else answers in the service's place: a proxy, a login page."""
 
 
-def kind_of(
+def error_type(
     refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[errors.BackendError]]
 ) -> type[errors.BackendError]:
-    """Return the type of the error for ``refusal``.
+    """Return the error class for ``refusal``, by the vendor, the call or the status.
 
-    ``expected`` is what statuses mean to this call. A page or a bare text says nothing about the requested object: it
-    comes from a proxy, or from a server that does not know the path. So a 404 of that kind never means "the table does
-    not exist".
+    ``expected`` maps statuses to the errors of this call. A web page or plain text comes from a proxy, or from a server
+    that does not know the path: a 404 of that kind does not mean that the table is missing.
     """
     if vendor is not None and vendor.kind is not None:
         return vendor.kind
     status = (vendor and vendor.status) or refusal.status
-    foreign = refusal.body is None and bool(refusal.text.strip())
-    if status in expected and not foreign:
+    is_not_json = refusal.body is None and bool(refusal.text.strip())
+    if status in expected and not is_not_json:
         return expected[status]
     if status == 404 and refusal.body is None:
         return UnknownRouteError
@@ -104,7 +103,7 @@ def kind_of(
 
 
 def decode(content: bytes) -> object:
-    """Return the JSON value that ``content`` holds, None when it is not JSON."""
+    """Return the JSON value of ``content``; None if it is not JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -112,12 +111,12 @@ def decode(content: bytes) -> object:
 
 
 def is_html(content: bytes, content_type: str) -> bool:
-    """Return whether an answer is a web page."""
+    """Return whether a response is a web page."""
     return "html" in content_type.lower() or content.lstrip()[:1] == b"<"
 
 
 def excerpt(text: str, content_type: str = "") -> str:
-    """Return one short line about an answer; of a web page, its title."""
+    """Return the beginning of a response as one line; of a web page, the title."""
     if is_html(text.encode("utf-8", "surrogatepass"), content_type):
         title = _TITLE.search(text)
         text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"
@@ -125,9 +124,9 @@ def excerpt(text: str, content_type: str = "") -> str:
     return line if len(line) <= _LONGEST_EXCERPT else line[: _LONGEST_EXCERPT - 1] + "…"
 
 
-def excerpt_without(secrets: Collection[str], text: str, content_type: str = "") -> str:
-    """Return :func:`excerpt` of a text without its secrets."""
-    # A secret that is cut off in the middle is no longer known as one: only what stands well before the cut is shown.
+def redacted_excerpt(secrets: Collection[str], text: str, content_type: str = "") -> str:
+    """Return the :func:`excerpt` of ``text`` with ``secrets`` removed."""
+    # A secret that the cut splits would not be scrubbed, so only text well before the cut is shown.
     scrubbed = scrub(text[:_LONGEST_SCRUBBED], secrets)
     shown = scrubbed if len(text) <= _LONGEST_SCRUBBED else scrubbed[: _LONGEST_SCRUBBED // 2]
     return excerpt(shown, content_type)

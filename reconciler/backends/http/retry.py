@@ -1,4 +1,4 @@
-"""Whether and when a failed request is sent again, and why no answer came."""
+"""Decide whether and when a failed request is retried."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from reconciler.backends.http.refusals import excerpt
 
 UNAVAILABLE = 503
 THROTTLED = frozenset({429, UNAVAILABLE})
-"""The service refuses for its load. 429 says that nothing was done, 503 only together with ``Retry-After``."""
-_MAY_PASS = frozenset({502, 503, 504})
-"""Failures that may pass, and that leave open whether anything was done."""
+"""Statuses of an overloaded service. 429 means that nothing was done, 503 only with ``Retry-After``."""
+_TRANSIENT_STATUSES = frozenset({502, 503, 504})
+"""Statuses of failures that may be transient, and after which the request may have been carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When a request is sent again; all times in seconds.
+    """The limits of retries; all times in seconds.
 
-    ``max_retries``: how often a request is sent again after failures, with full jitter; 0 for never, throttled or not.
-    ``max_wait``: how long a throttled request is sent again without progress; a longer ``Retry-After`` is an error.
-    ``base``, ``cap``: the first and the longest backoff that a pause is drawn from.
+    ``max_retries``: how often a request is retried after failures, with full jitter; 0 also forbids the retries of
+    throttled requests. ``max_wait``: how long a throttled request is retried while the service accepts no other; a
+    longer ``Retry-After`` is an error. ``base``, ``cap``: the upper bounds of the first and of the longest pause.
     ``clock``: the time, pauses and random numbers.
     """
 
@@ -34,16 +34,16 @@ class RetryPolicy:
     cap: float = 20.0
     clock: Clock = field(default_factory=Clock)
 
-    def wait(self, attempt: int) -> float | None:
-        """Return the pause after failed attempt ``attempt`` (from 0); None to give up."""
+    def backoff(self, attempt: int) -> float | None:
+        """Return the backoff after failed attempt ``attempt`` (from 0); None to give up."""
         if attempt >= self.max_retries:
             return None
         return self.clock.uniform(0.0, min(self.cap, self.base * 2**attempt))
 
-    def seconds(self, retry_after: str | None) -> float | None:
-        """Return the pause that a ``Retry-After`` asks for in seconds or as a date; None for one that cannot be read.
+    def requested_pause(self, retry_after: str | None) -> float | None:
+        """Parse a ``Retry-After``, seconds or a date; return the pause, or None.
 
-        It gets a little jitter, so that clients that were given the same moment do not all come back at once.
+        Jitter is added, so that clients with the same ``Retry-After`` do not return at the same moment.
         """
         text = (retry_after or "").strip()
         try:
@@ -66,25 +66,25 @@ class Attempts:
         self._sent_at = 0.0
         self._refused_at: float | None = None
         self.repeats = 0
-        """How often the request is sent again by now."""
+        """How often the request has been retried."""
 
     def begin(self) -> None:
-        """Wait until the next attempt may be sent."""
+        """Wait until the rate limit lets the next attempt be sent."""
         self._sent_at = self._limit.wait()
 
     def accepted(self) -> None:
-        """Note that the service took the request, whatever it answered."""
+        """Record that the service was not overloaded, whatever its response."""
         self._limit.accepted(self._sent_at)
 
     def refused(self, retry_after: float | None = None) -> None:
-        """Note that the service refused the request for its load."""
+        """Record that the service refused the request because of its load."""
         self._limit.refused(self._sent_at, retry_after)
 
-    def again_when_throttled(self, retry_after: float | None = None, *, is_progress_shared: bool = True) -> bool:
-        """Return whether the refused request is sent again; the limit makes it wait.
+    def may_retry_throttled(self, retry_after: float | None = None, *, is_progress_shared: bool = True) -> bool:
+        """Return whether to retry a throttled request; :meth:`begin` then waits.
 
-        ``is_progress_shared``: other requests that the service accepts meanwhile count as progress. They say nothing
-        where a refusal may be about the object alone.
+        ``is_progress_shared``: accepted requests of other callers extend the time for retries. They must not if the
+        service may refuse this object alone.
         """
         now = self._policy.clock.monotonic()
         if self._refused_at is None:
@@ -95,9 +95,9 @@ class Attempts:
         self.repeats += 1
         return True
 
-    def again_after_failure(self) -> bool:
-        """Wait after a failure that may pass; return whether the request is sent again."""
-        pause = self._policy.wait(self._failures)
+    def wait_to_retry(self) -> bool:
+        """Wait after a transient failure; return whether to retry the request."""
+        pause = self._policy.backoff(self._failures)
         if pause is None:
             return False
         self._failures += 1
@@ -105,31 +105,31 @@ class Attempts:
         self._policy.clock.sleep(pause)
         return True
 
-    def again_after(self, status: int, retry_after: str | None, *, repeatable: bool) -> bool:
-        """Note the status of an answer other than success; return whether the request can be sent again safely.
+    def may_retry(self, status: int, retry_after: str | None, *, repeatable: bool) -> bool:
+        """Record an unsuccessful status, and wait; return whether to retry the request.
 
-        ``repeatable``: the request itself can be sent again whatever happened to it.
+        ``repeatable``: the request is safe to send again even if it was carried out.
         """
         if status in THROTTLED:
-            pause = self._policy.seconds(retry_after)
+            pause = self._policy.requested_pause(retry_after)
             self.refused(pause)
             was_not_begun = status != UNAVAILABLE or retry_after is not None
-            return (was_not_begun or repeatable) and self.again_when_throttled(
+            return (was_not_begun or repeatable) and self.may_retry_throttled(
                 pause, is_progress_shared=status != UNAVAILABLE
             )
-        if status not in _MAY_PASS:
+        if status not in _TRANSIENT_STATUSES:
             self.accepted()
-        return status in _MAY_PASS and repeatable and self.again_after_failure()
+        return status in _TRANSIENT_STATUSES and repeatable and self.wait_to_retry()
 
 
 class NoAnswer:
-    """Why no answer came, by what requests, urllib3 and the socket raised.
+    """Classifies an error of requests, urllib3 or a socket: no response came.
 
     Args:
-        error: what was raised.
-        address: where the request went.
-        timeouts: the seconds that a connection and a wait for data could take.
-        seconds: those that the whole answer could take.
+        error: the exception of requests, urllib3 or the socket.
+        address: the URL of the service.
+        timeouts: the limits of the connection and of each wait for data, in seconds.
+        seconds: the limit of the whole response.
     """
 
     def __init__(self, error: Exception, address: str, timeouts: tuple[float, float], seconds: float) -> None:
@@ -149,25 +149,25 @@ class NoAnswer:
         detail = excerpt(str(chain[-1]))
 
         self.was_never_sent = no_connection and (resolver_busy or not no_name)
-        """Nothing was done, and another attempt may be."""
-        self.may_pass = isinstance(error, broken)
-        """Another attempt may be answered, and something may have been done."""
+        """The request was not carried out, and a retry may succeed."""
+        self.is_transient = isinstance(error, broken)
+        """A retry may succeed; the request may have been carried out."""
         self._remedy = "check `{endpoint_key}` and that the service is up" if no_connection else ""
         if isinstance(error, exceptions.SSLError):
-            self.was_never_sent = self.may_pass = False
+            self.was_never_sent = self.is_transient = False
             self.problem = f"no trusted TLS connection to {address}: {detail}"
             self._remedy = "check `{endpoint_key}` (https or http), or name your authority's file in REQUESTS_CA_BUNDLE"
         elif isinstance(error, exceptions.ProxyError):
-            self.may_pass = False
+            self.is_transient = False
             self.problem = f"the proxy on the way to {address} does not let it through: {detail}"
             self._remedy = "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
         elif no_name:
-            self.may_pass = False
+            self.is_transient = False
             self.problem = f"the host of {address} is not known: {detail}"
         elif no_connection and not refused:
             self.problem = f"no connection to {address} within {timeouts[0]:g} s"
         elif caused_by(SlowAnswerError):
-            self.may_pass = False
+            self.is_transient = False
             self.problem = too_slow(address, seconds)
         elif isinstance(error, (exceptions.ReadTimeout, urllib3.ReadTimeoutError)):
             self.problem = f"no answer from {address} within {timeouts[1]:g} s"
@@ -175,7 +175,7 @@ class NoAnswer:
             self.problem = f"no answer from {address}: {detail}"
 
     def remedy(self, endpoint_key: str, *, repeatable: bool) -> str:
-        """Return what to do about it."""
+        """Return what the user can do, as a clause of the error."""
         if self._remedy:
             return self._remedy.format(endpoint_key=endpoint_key)
         if repeatable:

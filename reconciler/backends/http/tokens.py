@@ -1,4 +1,4 @@
-"""OAuth2 client credentials, exchanged for tokens (RFC 6749, section 4.4)."""
+"""Exchange OAuth2 client credentials for tokens (RFC 6749, section 4.4)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _EARLY_PART = 0.1
 
 
 class ClientCredentials(TokenSource):
-    """A token for a client id and secret.
+    """Requests a token with a client id and secret.
 
     It is renewed before it expires, and when the service refuses it.
 
     Args:
-        impl: the implementation that errors name.
-        http: the client of the address that gives out tokens.
+        impl: the backend's name, for errors.
+        http: the client of the token server.
         credential: ``client_id:client_secret``.
-        scope: what the token is asked for; empty where the service knows.
-        in_form: whether the client id and secret go in the form; otherwise in a header (RFC 6749, section 2.3.1).
-        clock: monotonic seconds.
+        scope: the requested scope; empty for the server's default.
+        in_form: send the client id and secret in the form, not in a header (RFC 6749, section 2.3.1).
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class ClientCredentials(TokenSource):
         with self._lock:
             if self._token is None or self._clock() >= self._renew_at:
                 asked_at = self._clock()
-                self._token, good_for = self._ask()
-                self._renew_at = asked_at + good_for
+                self._token, seconds = self._request_token()
+                self._renew_at = asked_at + seconds
             return self._token
 
     def renew(self, rejected: str | None) -> bool:
@@ -72,11 +72,11 @@ class ClientCredentials(TokenSource):
         return True
 
     def close(self) -> None:
-        """Close the connections to the address that gives out tokens."""
+        """Close the connections to the token server."""
         self._http.close()
 
-    def _ask(self) -> tuple[str, float]:
-        """Return a new token and for how many seconds it is good."""
+    def _request_token(self) -> tuple[str, float]:
+        """Request a new token; return it and the seconds until its renewal."""
         form, headers = {"grant_type": "client_credentials"}, {}
         if self._in_form:
             form |= {"client_id": self._client, "client_secret": self._secret}
@@ -87,17 +87,19 @@ class ClientCredentials(TokenSource):
             form["scope"] = self._scope
         doing = "get a token for `credential`"
         errors = {400: UnauthenticatedError, 401: UnauthenticatedError}
-        answer = self._http.json("POST", "", doing=doing, form=form, headers=headers, errors=errors, repeatable=True)
+        answer = self._http.request_json(
+            "POST", "", doing=doing, form=form, headers=headers, errors=errors, repeatable=True
+        )
         text = answer.get("access_token")
         if not isinstance(text, str) or not text:
             raise InternalError(f"{self._impl}: {doing}: the answer holds no `access_token`")
-        return text, _good_for(answer.get("expires_in"))
+        return text, _seconds_to_renewal(answer.get("expires_in"))
 
 
-def _good_for(expires_in: object) -> float:
-    """Return the seconds until a token is renewed.
+def _seconds_to_renewal(expires_in: object) -> float:
+    """Return the seconds until a token with this ``expires_in`` is renewed.
 
-    One without an end is used until it is refused.
+    A token without expiry is used until the service refuses it.
     """
     try:
         seconds = float("inf" if isinstance(expires_in, bool) else expires_in)  # type: ignore[arg-type]
@@ -107,7 +109,7 @@ def _good_for(expires_in: object) -> float:
 
 
 def read_token_error(refusal: Refusal) -> VendorError | None:
-    """Return the error of a token request (RFC 6749, section 5.2), with a remedy.
+    """Translate the error body of a token request (RFC 6749, 5.2); add a remedy.
 
     Its body is ``{"error", "error_description"}``. Iceberg REST catalogs without tokens answer with an error of their
     own: ``{"error": {"message", "type"}}``.

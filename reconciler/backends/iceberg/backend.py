@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from reconciler.backends.http.backend import HttpBackend, connect
-from reconciler.backends.http.listing import every_name, load_listed, require_kept, walk
+from reconciler.backends.http.listing import any_name, load_listed, require_same_name, walk
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import generic
 from reconciler.backends.iceberg.answers import (
@@ -109,7 +109,7 @@ class IcebergBackend(HttpBackend):
     def _scan(self, scope: Scope, load: Callable[[Identifier], TableEntry | None]) -> Snapshot:
         tables: dict[Identifier, LiveTable] = {}
         odd: dict[Identifier, OddEntry] = {}
-        with self._http.scans.one():
+        with self._http.meter.scan_limits():
             names = [name for name in self._warehouse_names(scope) if scope.contains((name,)) or scope.reaches((name,))]
             starts = [(name,) for name in self._existing(names, required=self.config.warehouse_names)]
             listing = walk(self._server, starts, scope, self.parallelism)
@@ -194,7 +194,7 @@ class IcebergBackend(HttpBackend):
                 raise
             listed = []
         listed += [(name, self._server.other_kind) for name in self._server.others(namespace)]
-        concerns = every_name if names is None else names.__contains__
+        concerns = any_name if names is None else names.__contains__
         return foreign + [ForeignTable((*namespace, name), None, kind) for name, kind in listed if concerns(name)]
 
     def default_location(self, identifier: Identifier) -> str | None:
@@ -276,7 +276,7 @@ class IcebergBackend(HttpBackend):
             # The answer to a create names no table, so the name that a service folds it to is looked up.
             self._server.drop_table(identifier)
             stored = next((listed for listed in names if listed.lower() == name.lower()), name.lower())
-            require_kept(self.impl, identifier, (*identifier[:-1], stored))
+            require_same_name(self.impl, identifier, (*identifier[:-1], stored))
         return _live(identifier, entry)
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
@@ -317,7 +317,7 @@ class IcebergBackend(HttpBackend):
                 entry = self._server.commit(identifier, entry.uuid, merge, target)
                 break
             except (errors.ConcurrentModificationError, BrokenOffCommitError):
-                pause = self.commit_retry.wait(attempt)
+                pause = self.commit_retry.backoff(attempt)
                 if pause is None:
                     raise
                 self.commit_retry.clock.sleep(pause)
@@ -392,7 +392,7 @@ class IcebergBackend(HttpBackend):
             if identifier:
                 self.load_namespace(identifier)
             return {}
-        concerns = every_name if names is None else names.__contains__
+        concerns = any_name if names is None else names.__contains__
         entries = self._loaded(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
         if not entries and names is None:
             self.load_namespace(identifier)

@@ -118,10 +118,10 @@ class IcebergConfig(HttpConfig):
         return None if self.sigv4_enabled else super().token_key
 
     @property
-    def hidden(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str, ...]:
         """The texts that no error may show."""
         signed_with = (revealed(self.secret_access_key), revealed(self.session_token))
-        return (*super().hidden, *(text for text in signed_with if text))
+        return (*super().secrets, *(text for text in signed_with if text))
 
     @cached_property
     def warehouse_names(self) -> tuple[str, ...]:

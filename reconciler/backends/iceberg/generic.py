@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.backends.http.listing import every_name, names_without_doubles
+from reconciler.backends.http.listing import any_name, names_without_doubles
 from reconciler.backends.iceberg.answers import LANCE, TABLE_TYPE, TableEntry, properties_in
 from reconciler.backends.iceberg.routes import Routes
 from reconciler.backends.iceberg.server import MISSING_TABLE, TAKEN_TABLE, IcebergServer, table_called
@@ -46,7 +46,7 @@ class GenericServer(IcebergServer):
             )
         return routes
 
-    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """Return the names of all generic tables in ``parent``, of whatever format."""
         if len(parent) == 1:
             return []
@@ -59,7 +59,7 @@ class GenericServer(IcebergServer):
     def table(self, identifier: Identifier) -> TableEntry:
         """Return a generic table; one without a location can be listed only."""
         doing = f"load {table_called(identifier)}"
-        return _entry(self._http.json("GET", self._place(identifier), doing=doing, errors=MISSING_TABLE), doing)
+        return _entry(self._http.request_json("GET", self._place(identifier), doing=doing, errors=MISSING_TABLE), doing)
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
         """Return no options: none are asked for."""
@@ -68,7 +68,7 @@ class GenericServer(IcebergServer):
     def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
         """Create a generic table and return it."""
         doing = f"create {table_called(identifier)}"
-        answer = self._http.json(
+        answer = self._http.request_json(
             "POST",
             self.routes(identifier[0]).generic_tables(identifier[1:-1]),
             doing=doing,
@@ -85,7 +85,7 @@ class GenericServer(IcebergServer):
     def drop_table(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """Drop a generic table's entry."""
         path, doing = self._place(identifier), f"drop the entry of {table_called(identifier)}"
-        self._http.done("DELETE", path, doing=doing, errors=MISSING_TABLE, before_repeat=before_repeat)
+        self._http.send("DELETE", path, doing=doing, errors=MISSING_TABLE, before_repeat=before_repeat)
 
     def _place(self, identifier: Identifier) -> str:
         return self.routes(identifier[0]).generic_tables(identifier[1:-1], identifier[-1])

@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeGuard
 
-from reconciler.backends.http.client import HttpClient, Pages, Tagged
-from reconciler.backends.http.listing import every_name, names_without_doubles, require_kept
+from reconciler.backends.http.client import HttpClient, Paging, TaggedValue
+from reconciler.backends.http.listing import any_name, names_without_doubles, require_same_name
 from reconciler.backends.http.refusals import UnknownRouteError
 from reconciler.backends.iceberg.answers import (
     LANCE,
@@ -36,7 +36,7 @@ SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan
 """To Iceberg the files of a Lance dataset are orphans: no snapshot of the table it knows names them."""
 
 # An empty first token asks a server for pages at all.
-_PAGES = Pages("pageToken", "next-page-token", first="")
+_PAGES = Paging("pageToken", "next-page-token", first_token="")
 _PAGE_SIZE = "1000"
 # Iceberg tables have columns; this one is never filled.
 _DUMMY_SCHEMA = {
@@ -72,7 +72,7 @@ class IcebergServer:
         self._config = config
         self._routes: dict[str, Routes] = {}
         self._asking = threading.Lock()
-        self._seen: dict[Identifier, Tagged[TableEntry]] = {}
+        self._seen: dict[Identifier, TaggedValue[TableEntry]] = {}
         """The last answer of each table that came with an ETag."""
         self._homes: dict[Identifier, str] = {}
         """The location of each namespace, as last read, of a server that has a rule about them."""
@@ -89,7 +89,9 @@ class IcebergServer:
             if warehouse not in self._routes:
                 doing = f"read the configuration of {_called((warehouse,))}"
                 query = {"warehouse": self._config.warehouse(warehouse)}
-                answer = self._http.json("GET", "/v1/config", doing=doing, query=query, errors=MISSING_NAMESPACE)
+                answer = self._http.request_json(
+                    "GET", "/v1/config", doing=doing, query=query, errors=MISSING_NAMESPACE
+                )
                 prefix = announced_prefix(answer)
                 prefix = self._unannounced_prefix(warehouse) if prefix is None else prefix
                 self._routes[warehouse] = Routes.of(prefix, answer)
@@ -104,14 +106,14 @@ class IcebergServer:
         path, doing = Routes(prefix).namespaces, f"list the namespaces in {_called((warehouse,))}"
         query = {"pageToken": "", "pageSize": "1"}
         try:
-            self._http.json("GET", path, doing=doing, query=query, errors=MISSING_NAMESPACE)
+            self._http.request_json("GET", path, doing=doing, query=query, errors=MISSING_NAMESPACE)
         except (errors.NamespaceNotFoundError, errors.InvalidInputError, UnknownRouteError):
             return ""
         return prefix
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
-    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """Return the names of the namespaces in ``parent``.
 
         Some servers list none in a missing parent.
@@ -141,12 +143,12 @@ class IcebergServer:
         path, doing = self._path(identifier), f"read {_called(identifier)}"
         if len(identifier) == 1:
             return LiveNamespace(identifier)
-        answer = self._http.json("GET", path, doing=doing, errors=MISSING_NAMESPACE)
+        answer = self._http.request_json("GET", path, doing=doing, errors=MISSING_NAMESPACE)
         if answer and answer.keys().isdisjoint(("namespace", "properties")):
             raise errors.InternalError(f"iceberg: {doing}: the answer describes no namespace")
         levels = answer.get("namespace")
         if _is_list_of_text(levels):
-            require_kept("iceberg", identifier, (identifier[0], *levels))
+            require_same_name("iceberg", identifier, (identifier[0], *levels))
         return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
 
     def home(self, namespace: Identifier, configured: Mapping[Identifier, str] = _NO_HOMES) -> str | None:
@@ -185,7 +187,7 @@ class IcebergServer:
         """
         warehouse, *levels = identifier
         doing = f"create {_called(identifier)}"
-        answer = self._http.json(
+        answer = self._http.request_json(
             "POST",
             self.routes(warehouse).namespaces,
             doing=doing,
@@ -195,7 +197,7 @@ class IcebergServer:
         stored = answer.get("namespace")
         if _is_list_of_text(stored) and stored != levels:
             self.drop_namespace((warehouse, *stored))
-            require_kept("iceberg", identifier, (warehouse, *stored))
+            require_same_name("iceberg", identifier, (warehouse, *stored))
         return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
 
     def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
@@ -211,7 +213,7 @@ class IcebergServer:
         for part in (PropertyChanges(remove=changes.remove), PropertyChanges(changes.set)):
             if part:
                 body = {"updates": dict(part.set), "removals": sorted(part.remove)}
-                self._http.done("POST", path, doing=doing, body=body, errors=MISSING_NAMESPACE)
+                self._http.send("POST", path, doing=doing, body=body, errors=MISSING_NAMESPACE)
 
     def drop_namespace(self, identifier: Identifier) -> None:
         """Drop a namespace; not every server refuses one that holds namespaces.
@@ -221,11 +223,11 @@ class IcebergServer:
             NamespaceNotEmptyError: the server says that it holds something.
         """
         path, doing = self._path(identifier), f"drop {_called(identifier)}"
-        self._http.done("DELETE", path, doing=doing, errors={**MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
+        self._http.send("DELETE", path, doing=doing, errors={**MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
 
     # ---- tables and views ----------------------------------------------------------------------------------------
 
-    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """Return the names of all tables in ``parent``, of whatever format.
 
         Some servers list none in a missing namespace.
@@ -270,7 +272,7 @@ class IcebergServer:
             UnreadableTableError: the service fails at this table.
         """
         doing = f"load {table_called(identifier)}"
-        tagged = self._http.reread(
+        tagged = self._http.get_if_changed(
             self._table_path(identifier),
             self._seen.get(identifier),
             partial(entry_in, doing=doing),
@@ -291,7 +293,9 @@ class IcebergServer:
             TableNotFoundError: it, or its namespace, does not exist.
         """
         path, doing = self._table_path(identifier), f"ask for credentials for {table_called(identifier)}"
-        answer = self._http.json("GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=MISSING_TABLE)
+        answer = self._http.request_json(
+            "GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=MISSING_TABLE
+        )
         return vended_options(answer, entry_in(answer, doing).location)
 
     def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
@@ -302,7 +306,7 @@ class IcebergServer:
             TableAlreadyExistsError: the name is taken, by a view too.
         """
         doing = f"create {table_called(identifier)}"
-        answer = self._http.json(
+        answer = self._http.request_json(
             "POST",
             self._path(identifier[:-1], "tables"),
             doing=doing,
@@ -333,7 +337,7 @@ class IcebergServer:
         if location is not None:
             updates.append({"action": "set-location", "location": location})
         doing = f"change {table_called(identifier)}"
-        answer = self._http.json(
+        answer = self._http.request_json(
             "POST",
             self._table_path(identifier),
             doing=doing,
@@ -355,7 +359,7 @@ class IcebergServer:
         """
         path, doing = self.routes(identifier[0]).rename, f"rename {table_called(identifier)}"
         body = {"source": _named(identifier), "destination": _named(to)}
-        self._http.done(
+        self._http.send(
             "POST", path, doing=doing, body=body, errors={**MISSING_TABLE, 409: errors.TableAlreadyExistsError}
         )
 
@@ -367,7 +371,7 @@ class IcebergServer:
         """
         path, doing = self._table_path(identifier), f"drop the entry of {table_called(identifier)}"
         query = {"purgeRequested": "false"}
-        self._http.done("DELETE", path, doing=doing, query=query, errors=MISSING_TABLE, before_repeat=before_repeat)
+        self._http.send("DELETE", path, doing=doing, query=query, errors=MISSING_TABLE, before_repeat=before_repeat)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 
@@ -390,7 +394,7 @@ class IcebergServer:
             yield name
 
     def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:
-        return self._http.pages(path, key, _PAGES, doing=doing, query={**query, "pageSize": _PAGE_SIZE})
+        return self._http.list_entries(path, key, _PAGES, doing=doing, query={**query, "pageSize": _PAGE_SIZE})
 
 
 def _called(namespace: Identifier) -> str:

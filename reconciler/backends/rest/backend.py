@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconciler.backends.http.backend import HttpBackend, connect
-from reconciler.backends.http.config import hold_secret
+from reconciler.backends.http.config import has_credential
 from reconciler.backends.http.listing import load_listed, walk
 from reconciler.backends.odd_entries import NOT_FOUND, OddEntryError, with_odd_entries
 from reconciler.backends.rest.config import RestConfig
@@ -72,7 +72,7 @@ class RestBackend(HttpBackend):
         super().__init__(**properties)
         self.config.require_readable_certificates()
         self._http = connect(
-            self.impl, self.config, translate, sign=_add_context_headers, answered=_keep_answered_headers
+            self.impl, self.config, translate, sign=_add_context_headers, on_response=_keep_answered_headers
         )
         self._known = RestServer(self._http, self.config.delimiter)
 
@@ -123,7 +123,7 @@ class RestBackend(HttpBackend):
                         f"rest: {key!r:.80} in the request's context cannot be sent as a header"
                     )
                 headers[name] = value
-        problem = self.config.plain_http_problem(has_secret=hold_secret(headers))
+        problem = self.config.plain_http_problem(has_secret=has_credential(headers))
         if problem is not None:
             raise errors.InvalidInputError(f"rest: {problem}")
         answered: dict[str, str] = {}
@@ -142,7 +142,7 @@ class RestBackend(HttpBackend):
         That takes two lists and a call for each namespace, and a call for each table. The protocol has no call that
         answers several entries. Calls of one level run side by side.
         """
-        with self._http.scans.one():
+        with self._http.meter.scan_limits():
             listing = walk(self._server, [()], scope, self.parallelism, self._name_problem)
             loaded = in_parallel(self._listed, listing.tables, self.parallelism)
         tables = {table.id: table for table in loaded if isinstance(table, LiveTable)}
@@ -348,7 +348,7 @@ def _add_context_headers(request: PreparedRequest) -> Collection[str]:
     """Add the context's headers to ``request``; return the secret values."""
     headers = _context_headers.get()
     request.headers.update(headers)
-    return [value for name, value in headers.items() if hold_secret({name: value})]
+    return [value for name, value in headers.items() if has_credential({name: value})]
 
 
 def _keep_answered_headers(headers: Mapping[str, str]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from reconciler.backends.http.client import HttpClient, Pages, path
-from reconciler.backends.http.listing import every_name, names_without_doubles
+from reconciler.backends.http.client import HttpClient, Paging, path
+from reconciler.backends.http.listing import any_name, names_without_doubles
 from reconciler.backends.http.refusals import (
     DisabledNamespaceError,
     ForeignAnswerError,
@@ -24,7 +24,7 @@ from reconciler.model.ownership import is_reserved_key
 
 _ASKED = 3
 _WITH_DECLARED = {"include_declared": "true"}
-_PAGES = Pages("page_token", "page_token", entry=str)
+_PAGES = Paging("page_token", "page_token", entry_type=str)
 _OTHER_LEVEL = re.compile(r"expected (?:at )?(\d)-level namespace", re.IGNORECASE)
 _STACK_TRACE = re.compile(r"\n(?:[\w$.]+(?:Exception|Error)\b|\tat )")
 _DISABLED = "CatalogNotInUseException"
@@ -66,7 +66,9 @@ class RestServer:
         """
         for _ in range(_ASKED):
             try:
-                answer = self._http.json("POST", "/ListOperations", doing="ask for the operations", repeatable=True)
+                answer = self._http.request_json(
+                    "POST", "/ListOperations", doing="ask for the operations", repeatable=True
+                )
             except ServletRouteError:
                 self._is_servlet = True
                 break
@@ -92,7 +94,7 @@ class RestServer:
         if self._is_servlet:
             route, query = self._route("namespace", (), "table", "list"), {**self._query, **_WITH_DECLARED}
             try:
-                self._http.json("GET", route, doing="list", query=query)
+                self._http.request_json("GET", route, doing="list", query=query)
             except (errors.ServiceUnavailableError, errors.ThrottlingError):
                 raise
             except errors.BackendError as error:
@@ -102,7 +104,7 @@ class RestServer:
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
-    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """ListNamespaces, all pages. A missing parent may list as empty."""
         return self._listed("namespace", parent, {}, concerns, "list")
 
@@ -135,12 +137,12 @@ class RestServer:
         """AlterNamespace, as ``lancens serve`` has it, on top of the state ``live``."""
         doing = f"change {_named('namespace', identifier)}"
         body = {"id": list(identifier), **_merge(changes, live.properties)}
-        answer = self._http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=_MISSING_NAMESPACE)
+        answer = self._http.request_json("POST", "/AlterNamespace", doing=doing, body=body, errors=_MISSING_NAMESPACE)
         return LiveNamespace(identifier, _properties(answer, doing))
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
-    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """ListTables, all pages. A missing namespace may list as empty.
 
         A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
@@ -198,7 +200,7 @@ class RestServer:
         doing = f"change {_named('table', identifier)}"
         location_field = {} if location is None else {"location": location}
         body = {"id": list(identifier), **_merge(changes, live.properties), **location_field}
-        answer = self._http.json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
+        answer = self._http.request_json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
         return _table(identifier, answer, doing)
 
     # ---- requests ------------------------------------------------------------------------------------------------
@@ -217,21 +219,21 @@ class RestServer:
         """Return the answer to an operation, which names itself in errors unless ``doing`` does."""
         doing, route = doing or f"{operation} {_named(kind, identifier)}", self._route(kind, identifier, operation)
         whole, reads = {"id": list(identifier), **body}, operation == "describe"
-        return self._http.json(
+        return self._http.request_json(
             "POST", route, doing=doing, query=self._query, body=whole, errors=expected, repeatable=reads
         )
 
     def _look(self, kind: str, identifier: Identifier, expected: _Errors) -> None:
         doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
         body = {"id": list(identifier)}
-        self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=expected, repeatable=True)
+        self._http.send("POST", route, doing=doing, query=self._query, body=body, errors=expected, repeatable=True)
 
     def _listed(
         self, kind: str, parent: Identifier, query: Mapping[str, str], concerns: Callable[[str], bool], *operation: str
     ) -> list[str]:
         key, route = f"{kind}s", self._route("namespace", parent, *operation)
         doing = f"list the {key} in {_named('namespace', parent)}"
-        read = partial(self._http.pages, route, key, _PAGES, doing=doing, query={**self._query, **query})
+        read = partial(self._http.list_entries, route, key, _PAGES, doing=doing, query={**self._query, **query})
         return names_without_doubles("rest", kind, parent, read, concerns)
 
 

@@ -15,7 +15,7 @@ from threading import Lock
 
 from reconciler import storage
 from reconciler.backends.http.backend import HttpBackend, connect
-from reconciler.backends.http.listing import DoubledNameError, require_kept
+from reconciler.backends.http.listing import DoubledNameError, require_same_name
 from reconciler.backends.unity import columns, rules
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.error_codes import translate
@@ -76,7 +76,7 @@ class UnityBackend(HttpBackend):
 
         That takes one list of schemas a catalog, and one of tables a schema.
         """
-        with self._http.scans.one():
+        with self._http.meter.scan_limits():
             return scan_catalogs(self._service, self.config.catalog, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -258,7 +258,7 @@ class UnityBackend(HttpBackend):
             stored = (*identifier[:-1], created.name)
             if stored != identifier:
                 self._service.delete(stored)
-                require_kept(self.impl, identifier, stored)
+                require_same_name(self.impl, identifier, stored)
             with suppress(DoubledNameError):
                 current = self._service.read(identifier)
                 if current.row == created.row:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from reconciler.backends.http.client import HttpClient, Pages, path
-from reconciler.backends.http.listing import list_without_doubles, require_kept
+from reconciler.backends.http.client import HttpClient, Paging, path
+from reconciler.backends.http.listing import list_without_doubles, require_same_name
 from reconciler.backends.http.refusals import UnknownRouteError
 from reconciler.backends.odd_entries import NO_LOCATION
 from reconciler.backends.unity.rules import in_parts, put_together
@@ -90,10 +90,10 @@ class UnityService:
     def read(self, identifier: Identifier) -> UnityEntry:
         """GET /catalogs/{name}, /schemas/{full_name} or /tables/{full_name}."""
         doing = f"read the {_called(identifier)}"
-        answer = self._http.json("GET", _route(identifier), doing=doing, errors=_missing(identifier))
+        answer = self._http.request_json("GET", _route(identifier), doing=doing, errors=_missing(identifier))
         entry = _entry(answer, _kind(identifier), doing)
         if len(identifier) > 1:
-            require_kept("unity", identifier, (*identifier[:-1], entry.name))
+            require_same_name("unity", identifier, (*identifier[:-1], entry.name))
         return entry
 
     def catalogs(self, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
@@ -128,7 +128,7 @@ class UnityService:
         return self._credentials(identifier, table, "READ")
 
     def _credentials(self, identifier: Identifier, table: str, operation: str) -> dict[str, str]:
-        answer = self._http.json(
+        answer = self._http.request_json(
             "POST",
             "/temporary-table-credentials",
             doing=f"ask for credentials for the {_called(identifier)}",
@@ -145,13 +145,15 @@ class UnityService:
         doing = f"create the {_called(identifier)}"
         body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": in_parts(properties)}
         expected = {404: errors.NamespaceNotFoundError, 409: errors.NamespaceAlreadyExistsError}
-        return _entry(self._http.json("POST", "/schemas", doing=doing, body=body, errors=expected), "schema", doing)
+        return _entry(
+            self._http.request_json("POST", "/schemas", doing=doing, body=body, errors=expected), "schema", doing
+        )
 
     def set_schema_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
         """PATCH /schemas/{full_name}: the properties given replace all there are."""
         doing = f"change the properties of the {_called(identifier)}"
         body = {"properties": in_parts(properties)}
-        self._http.done("PATCH", _route(identifier), doing=doing, body=body, errors=_missing(identifier))
+        self._http.send("PATCH", _route(identifier), doing=doing, body=body, errors=_missing(identifier))
 
     def create_table(
         self,
@@ -174,7 +176,9 @@ class UnityService:
             **({} if comment is None else {"comment": comment}),
         }
         expected = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
-        return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=expected), "table", doing)
+        return _entry(
+            self._http.request_json("POST", "/tables", doing=doing, body=body, errors=expected), "table", doing
+        )
 
     def delete(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """DELETE /schemas/{full_name} or /tables/{full_name}, the entry alone.
@@ -185,7 +189,7 @@ class UnityService:
         expected = _missing(identifier)
         if _kind(identifier) == "schema":
             expected |= dict.fromkeys((409, 412, 422), errors.NamespaceNotEmptyError)
-        self._http.done("DELETE", _route(identifier), doing=doing, errors=expected, before_repeat=before_repeat)
+        self._http.send("DELETE", _route(identifier), doing=doing, errors=expected, before_repeat=before_repeat)
 
     # ---- lists ---------------------------------------------------------------------------------------------------
 
@@ -203,17 +207,17 @@ class UnityService:
 
     def _pages(self, route: str, key: str, parent: Identifier, doing: str) -> Iterator[Mapping[str, Any]]:
         """Yield the entries of all pages: each row once, and several rows of one name."""
-        pages = Pages(
+        pages = Paging(
             "page_token",
             "next_page_token",
-            entry=dict,
+            entry_type=dict,
             identity=lambda entry: (_name(entry, doing), _row(entry)),
             distinct=True,
-            may_leave_out_list=True,
+            may_omit_list=True,
             resume=partial(_resume, doing=doing),
         )
         query = {**_parent(parent), "max_results": _SERVERS_OWN_PAGE_SIZE}
-        return self._http.pages(route, key, pages, doing=doing, query=query)
+        return self._http.list_entries(route, key, pages, doing=doing, query=query)
 
 
 def double_problem(identifier: Identifier) -> str:

@@ -1,4 +1,4 @@
-"""Scans and lists: complete whatever the pages look like, or an error that names what is missing."""
+"""TrafficMeter and lists: complete whatever the pages look like, or an error that names what is missing."""
 
 from __future__ import annotations
 
