@@ -1,4 +1,4 @@
-"""Translate AWS's errors; no other module knows them."""
+"""Translate the errors of botocore and Glue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LAKE_FORMATION = re.compile(r"Lake Formation permission\(s\):? *(.*)", re.IGNOR
 
 
 class RepeatedError(Exception):
-    """A repeated write was refused as done; its first attempt may have done it."""
+    """A retried write was refused; its first attempt may have been carried out."""
 
     def __init__(self, refusal: errors.BackendError) -> None:
         super().__init__(str(refusal))
@@ -39,28 +39,29 @@ class RepeatedError(Exception):
 
 
 @contextmanager
-def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
-    """Accept a refused repeat of a write if its first attempt did the work.
+def accept_repeat_unless(differs: Callable[[], bool]) -> Iterator[None]:
+    """Ignore RepeatedError inside if the first attempt of the write succeeded.
 
-    ``is_other`` returns whether the object differs from what the write would leave.
+    ``differs`` reads the object and returns whether it differs from the written one.
 
     Raises:
-        BackendError: what the service refused the repeated write with.
+        BackendError: the refusal, if the object differs.
     """
     try:
         yield
     except RepeatedError as repeated:
-        if is_other():
+        if differs():
             raise repeated.refusal from None
 
 
-def prepared_again(
+def send_prepared_again(
     attempts: Attempts, prepare: Callable[[], tuple[Callable[[], None], ResultT]], *, removes: bool = False
 ) -> ResultT:
-    """Send a write, and return the result that ``prepare`` returns with it.
+    """Send a write that ``prepare`` returns, preparing it again for each retry.
 
-    Others may change the object before the next attempt, so the client does not repeat the write, and each attempt is
-    prepared again. ``removes``: an object that is missing then was removed by an earlier attempt.
+    ``prepare`` reads the object, and returns a function that sends the write, and the result to return. Other clients
+    may change the object between attempts. ``removes``: an object that is missing after a failure was removed by an
+    earlier attempt.
 
     Raises:
         BackendError: raised by ``prepare``, or by the last attempt.
@@ -86,11 +87,11 @@ def prepared_again(
 
 
 class WebPageError(errors.InternalError):
-    """The answer is a page of a web server, not Glue's."""
+    """The response is a web page, not Glue's."""
 
 
 class NoAnswerError(Exception):
-    """No answer came, or one that is not Glue's; ``kind`` is the resulting error."""
+    """No response came, or one that is not Glue's; ``kind`` is the class to raise."""
 
     def __init__(self, problem: str, kind: type[errors.BackendError] = errors.ServiceUnavailableError) -> None:
         super().__init__(problem)
@@ -127,50 +128,50 @@ def translated(
     meanings: Mapping[str, errors.BackendError],
     done: str | None,
 ) -> Iterator[None]:
-    """Turn every error of botocore inside into an error of the Lance namespace.
+    """Translate every error of botocore that is raised inside.
 
     Args:
         operation: the Glue operation called inside, such as ``GetTables``.
         subject: the object, as the user knows it.
         secrets: values that no message may hold.
         meanings: the errors for codes about the object itself.
-        done: the code that a repeated request gets when its first attempt did the work.
+        done: the error code of a retried request whose first attempt was carried out.
 
     Raises:
         BackendError: of the fitting type, without a cause, because botocore's texts may quote credentials.
-        RepeatedError: the service answered ``done`` to a repeated request.
+        RepeatedError: a retried request got the code ``done``.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
-        refusal = _refusal(operation, subject, error, secrets, meanings)
+        refusal = _error_of_code(operation, subject, error, secrets, meanings)
         if done is not None and _code(error) == done and _attempts(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
     except (BotoCoreError, NoAnswerError) as error:
-        raise _failure(f"glue: {operation} on {subject}", error, secrets) from None
+        raise _failure_error(f"glue: {operation} on {subject}", error, secrets) from None
     except ResponseTooLargeError as error:
         raise errors.InternalError(f"glue: {operation} on {subject}: {error}") from None
     except OSError as error:
         if not error.filename:
             raise
         raise unreadable_file("glue", error) from None  # one with a token, read again to renew the credentials
-    except _unreadable():
+    except _malformed_answer_errors():
         prefix = f"glue: {operation} on {subject}"
         raise errors.InternalError(f"{prefix}: the answer cannot be read; is the endpoint a Glue service?") from None
 
 
 def is_throttled(parsed: Mapping[str, Any]) -> bool:
-    """Return whether a parsed answer refuses a request for the load of the service."""
+    """Return whether a parsed response refuses a request because of the load."""
     status = parsed.get("ResponseMetadata", {}).get("HTTPStatusCode")
     code = str(parsed.get("Error", {}).get("Code", "")).rpartition("#")[2]
     return status in THROTTLED or _KINDS.get(plain_code(code)) is errors.ThrottlingError
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
-    """Return what botocore and a look into its result raise for an invalid answer."""
+def _malformed_answer_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that botocore, or reading its result, raises if malformed."""
     from botocore.parsers import ResponseParserError
 
     return ResponseParserError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError
@@ -185,14 +186,14 @@ def _attempts(error: ClientError) -> int:
     return int(metadata.get("RetryAttempts", 0)) + 1
 
 
-def _refusal(
+def _error_of_code(
     operation: str,
     subject: str,
     error: ClientError,
     secrets: Collection[str],
     meanings: Mapping[str, errors.BackendError],
 ) -> errors.BackendError:
-    """Return the error for an error code of the service."""
+    """Return the error for a response with an error code."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name.startswith("AssumeRole")
@@ -202,7 +203,7 @@ def _refusal(
     plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
     if plain in _DENIED:
         return errors.PermissionDeniedError(
-            f"{prefix}: access denied: {_lacking(message, error.operation_name, secrets)}"
+            f"{prefix}: access denied: {_missing_permission(message, error.operation_name, secrets)}"
         )
     if refused is not None:
         return errors.UnauthenticatedError(f"{prefix}: {refused}")
@@ -212,14 +213,14 @@ def _refusal(
     if maker is errors.ThrottlingError:
         problem = f"throttled after {_attempts(error)} attempts" if _attempts(error) > 1 else "throttled"
         return errors.ThrottlingError(f"{prefix}: {problem} ({code}); try again later")
-    return maker(f"{prefix}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
+    return maker(f"{prefix}: {code or f'HTTP {status}'}: {_one_line(message, secrets)}")
 
 
-def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
-    """Return the missing permission, which policy denies it, and what to do."""
+def _missing_permission(message: str, operation: str, secrets: Collection[str]) -> str:
+    """Describe the missing permission, the policy that denies it, and the remedy."""
     grants = _LAKE_FORMATION.search(message)
     if grants:
-        detail = _detail(grants[1], secrets)
+        detail = _one_line(grants[1], secrets)
         return f"Lake Formation denies access{f': {detail}' if detail else ''}; grant its permissions beside IAM's"
     service = "sts" if operation.startswith("AssumeRole") else "glue"
     match = _DENIED_ACTION.search(message)
@@ -227,19 +228,19 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     resource = match[2].rstrip(".,;") if match and match[2] else ""
     if resource.startswith("arn:") and resource.count(":") >= 5:
         resource = resource.split(":", 5)[5]
-    lacking = f"the credentials lack {action}{f' on {resource}' if resource else ''}"
+    missing = f"the credentials lack {action}{f' on {resource}' if resource else ''}"
     policy = _DENYING_POLICY.search(message)
     if policy is None or "identity-based policy allows" in policy[0]:
-        return f"{lacking}; {_POLICIES}"
-    return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
+        return f"{missing}; {_POLICIES}"
+    return f"{missing}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
-def _failure(prefix: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
-    """Return the error for a request without an answer, or with an unreadable one."""
+def _failure_error(prefix: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
+    """Return the error for a request without a response, or with a malformed one."""
     from botocore import exceptions
 
     error = raised.kwargs.get("error", raised) if isinstance(raised, exceptions.HTTPClientError) else raised
-    detail = _detail(str(error), secrets)
+    detail = _one_line(str(error), secrets)
     match error:
         case NoAnswerError():
             return error.kind(f"{prefix}: {scrub(str(error), secrets)}")
@@ -276,8 +277,8 @@ def _failure(prefix: str, raised: BotoCoreError | NoAnswerError, secrets: Collec
             return errors.InternalError(f"{prefix}: {detail}")
 
 
-def _detail(message: str, secrets: Collection[str]) -> str:
-    """Return the beginning of the service's text on one line, without secrets.
+def _one_line(message: str, secrets: Collection[str]) -> str:
+    """Return the beginning of a service's text as one line, without secrets.
 
     A web page is shown by its title.
     """

@@ -1,4 +1,4 @@
-"""The backend for AWS Glue."""
+"""Provide the backend for AWS Glue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from reconciler.backends.base import Backend
 from reconciler.backends.glue import structures
-from reconciler.backends.glue.aws_errors import done_unless, prepared_again
+from reconciler.backends.glue.aws_errors import accept_repeat_unless, send_prepared_again
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
 from reconciler.backends.service_options import own_options
@@ -69,11 +69,11 @@ class GlueBackend(Backend):
 
         self._depth = len(structures.names_in(self.config.catalog_id))
         self._service = Service(self.config)
-        self._locating = Lock()
+        self._locations_lock = Lock()
         self._database_locations: dict[Identifier, str | None] = {}
 
     def traffic(self) -> Traffic:
-        """Return the requests so far, with repeats, and the bytes of their answers."""
+        """Return the requests so far, retries included, and the bytes of the responses."""
         return self._service.meter.traffic
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class GlueBackend(Backend):
         return snapshot
 
     def ask_capabilities(self) -> Capabilities:
-        """Return the capabilities, without catalogs where Glue does not list them."""
+        """Return the capabilities; without catalogs if the service does not list them."""
         depth = max(0, _CATALOG_DEPTH - self._depth) if self._service.has_catalogs() else 0
         return replace(self.known_capabilities, outer_kind_depth=depth)
 
@@ -120,7 +120,7 @@ class GlueBackend(Backend):
         kind = self.load_namespace(parent).kind if parent else structures.CATALOG
         if kind == structures.DATABASE:
             return []
-        return [*{name for name, is_foreign in self._contents(parent, kind) if not is_foreign}]
+        return [*{name for name, is_foreign in self._objects_in(parent, kind) if not is_foreign}]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; a catalog has none."""
@@ -129,7 +129,7 @@ class GlueBackend(Backend):
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of foreign tables, functions, links and federated databases."""
         kind = self.load_namespace(identifier).kind
-        return [name for name, is_foreign in self._contents(identifier, kind) if is_foreign]
+        return [name for name, is_foreign in self._objects_in(identifier, kind) if is_foreign]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the foreign tables, views and links in a database; catalogs have none."""
@@ -166,7 +166,7 @@ class GlueBackend(Backend):
         parameters = _without_kind(properties)
         namespace = LiveNamespace(identifier, parameters, chosen)
         create = self._create_catalog if chosen == structures.CATALOG else self._create_database
-        with done_unless(lambda: self.load_namespace(identifier) != namespace):
+        with accept_repeat_unless(lambda: self.load_namespace(identifier) != namespace):
             create(identifier, parameters)
         self._database_locations.pop(identifier, None)
         return namespace
@@ -202,13 +202,13 @@ class GlueBackend(Backend):
 
         def prepare() -> tuple[Callable[[], None], None]:
             kind = self._checked(self.load_namespace(identifier)).kind
-            for name, _ in self._contents(identifier, kind):
+            for name, _ in self._objects_in(identifier, kind):
                 raise errors.NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
             is_database = kind == structures.DATABASE
             delete = self._service.delete_database if is_database else self._service.delete_catalog
             return partial(delete, identifier), None
 
-        prepared_again(self._service.attempts(), prepare, removes=True)
+        send_prepared_again(self._service.attempts(), prepare, removes=True)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's parameters and location.
@@ -232,7 +232,7 @@ class GlueBackend(Backend):
             update = partial(self._service.update_catalog, identifier, catalog)
             return update, structures.live_catalog(identifier, catalog)
 
-        altered = prepared_again(self._service.attempts(), prepare)
+        altered = send_prepared_again(self._service.attempts(), prepare)
         self._database_locations.pop(identifier, None)
         return altered
 
@@ -241,20 +241,20 @@ class GlueBackend(Backend):
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table."""
         table = LiveTable(identifier, location, dict(properties))
-        with done_unless(lambda: self.load_table(identifier) != table):
+        with accept_repeat_unless(lambda: self.load_table(identifier) != table):
             self._service.create_table(identifier, structures.new_table(identifier[-1], location, properties))
         return table
 
     def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
-        """Create an entry with every field of the entry of ``table`` that Glue lets a client write."""
+        """Copy every field of the entry of ``table`` that Glue lets a client write."""
         copied = LiveTable(to, table.location, dict(properties))
         copy: TableTypeDef = {**structures.with_state(self._table(table.id), copied), "Name": to[-1]}
-        with done_unless(lambda: self.load_table(to) != copied):
+        with accept_repeat_unless(lambda: self.load_table(to) != copied):
             self._service.create_table(to, copy)
         return copied
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the writes of apply: IAM decides before Glue looks for the object."""
+        """Return the writes of an apply; IAM decides before Glue looks for the object."""
         nowhere = structures.new_table(table[-1], f"s3://{table[-1]}/none.lance", {})
         return {
             "creating a table, in a database that is not there,": partial(
@@ -271,7 +271,7 @@ class GlueBackend(Backend):
         def prepare() -> tuple[Callable[[], None], LiveTable]:
             return partial(self._service.delete_table, identifier), self._checked(self.load_table(identifier))
 
-        return prepared_again(self._service.attempts(), prepare, removes=True)
+        return send_prepared_again(self._service.attempts(), prepare, removes=True)
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters; set its ``location``.
@@ -284,12 +284,12 @@ class GlueBackend(Backend):
         table = self._table(identifier)
         live = self._checked(structures.live_table(identifier, table))
         altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
-        with done_unless(lambda: self.load_table(identifier) != altered):
+        with accept_repeat_unless(lambda: self.load_table(identifier) != altered):
             self._service.update_table(identifier, structures.with_state(table, altered))
         return altered
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of entries, read about a hundred tables a call."""
+        """Return the columns of entries; one call reads about a hundred tables."""
         names: defaultdict[Identifier, set[str]] = defaultdict(set)
         for identifier in identifiers:
             names[identifier[:-1]].add(identifier[-1])
@@ -308,7 +308,7 @@ class GlueBackend(Backend):
         }
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
-        """Return the columns of data with ``schema`` in Hive's types, as Glue has them."""
+        """Return the columns of ``schema`` in Hive's types, which Glue uses."""
         return hive_columns(schema, _LONGEST_COLUMN)
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
@@ -320,7 +320,7 @@ class GlueBackend(Backend):
         table = self._table(identifier)
         self._checked(structures.live_table(identifier, table))
         altered = structures.with_columns(table, columns)
-        with done_unless(
+        with accept_repeat_unless(
             lambda: structures.shown_columns(self._table(identifier)) != structures.shown_columns(altered)
         ):
             self._service.update_table(identifier, altered)
@@ -331,30 +331,32 @@ class GlueBackend(Backend):
         The manifest's location for the database comes first.
         """
         database = identifier[:-1]
-        return self._below(self.declared_locations.get(database) or self._location_of(database), identifier)
+        return self._table_location(
+            self.declared_locations.get(database) or self._database_location(database), identifier
+        )
 
-    def _location_of(self, name: Identifier) -> str | None:
-        """Return the location of a database; None if it has none, or does not exist.
+    def _database_location(self, name: Identifier) -> str | None:
+        """Return the location of a database; None if it has none or does not exist.
 
-        One that was read is not read again: a plan may create a thousand tables in it, from many threads.
+        It is cached: a plan may create a thousand tables in one database, from many threads.
         """
-        with self._locating:
+        with self._locations_lock:
             if name not in self._database_locations:
                 database = self._database(name)
                 self._database_locations[name] = database.get("LocationUri") if database else None
             return self._database_locations[name]
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
-        """Return the table at ``path``; Spark keeps the tables of a database in ``<name>.db``, as Hive does."""
+        """Return the table at ``path``; a database's folder may be ``<name>.db``."""
         *above, table = super().identifier_at(path)
         return (*above[:-1], *(name.removesuffix(".db") for name in above[-1:]), table)
 
     def location_for_request(self, identifier: Identifier) -> str:
-        """Return the location of a table that an operation creates."""
+        """Return the location of a table that a namespace operation creates."""
         database = self._database(identifier[:-1])
         if database is None:
             raise errors.NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
-        location = self._below(database.get("LocationUri"), identifier)
+        location = self._table_location(database.get("LocationUri"), identifier)
         if location is None:
             raise errors.InvalidInputError(
                 f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one, and no "
@@ -362,29 +364,29 @@ class GlueBackend(Backend):
             )
         return location
 
-    def _below(self, location: str | None, identifier: Identifier) -> str | None:
-        """Return the location of a table in a database at ``location``, or in ``root``."""
+    def _table_location(self, location: str | None, identifier: Identifier) -> str | None:
+        """Return the table's location below its database's ``location``, or ``root``."""
         if not location and self.config.root is not None:
             location = locations.join(self.config.root, *identifier[:-1])
         return locations.join(location, f"{identifier[-1]}.lance") if location else None
 
-    # ---- places and entries --------------------------------------------------------------------------------------
+    # ---- catalogs, databases, tables ------------------------------------------------------------------------------
 
     def _database(self, identifier: Identifier) -> DatabaseTypeDef | None:
-        """Return the database at ``identifier``; None where none has that name."""
+        """Return the database ``identifier``; None if it does not exist."""
         try:
             database = self._service.database(identifier)
         except errors.NamespaceNotFoundError:
             return None
-        _require_plain(identifier, structures.database_mismatch(database))
+        _require_manageable(identifier, structures.database_mismatch(database))
         return database
 
     def _catalog(self, identifier: Identifier) -> CatalogTypeDef:
         catalog = self._service.catalog(identifier)
-        _require_plain(identifier, structures.catalog_mismatch(catalog))
+        _require_manageable(identifier, structures.catalog_mismatch(catalog))
         return catalog
 
-    def _contents(self, identifier: Identifier, kind: str | None) -> Iterator[tuple[str, bool]]:
+    def _objects_in(self, identifier: Identifier, kind: str | None) -> Iterator[tuple[str, bool]]:
         """Yield the name of every object in a namespace, and whether it is foreign."""
         if kind == structures.DATABASE:
             for table in self._service.tables(identifier):
@@ -420,13 +422,13 @@ def _without_kind(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> None:
-    """Raise if ``properties`` name a location that is no place for tables."""
+    """Raise InvalidInputError if ``properties`` have an invalid location."""
     problem = locations.check(properties[structures.LOCATION]) if structures.LOCATION in properties else None
     if problem is not None:
         raise errors.InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
 
 
-def _require_plain(identifier: Identifier, mismatch: str | None) -> None:
+def _require_manageable(identifier: Identifier, mismatch: str | None) -> None:
     if mismatch is not None:
         raise errors.InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
 

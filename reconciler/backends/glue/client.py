@@ -1,4 +1,4 @@
-"""Make the boto3 client of a backend, and send its requests within limits."""
+"""Create boto3 clients, and send their requests within limits."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 _CONNECTIONS = 32
 _CONNECT_SECONDS = 10
 READ_SECONDS = 60
-# botocore would repeat by itself, and in its adaptive mode use 56% of a limit of 10 writes a second (1.44).
+# Retries are lancens' own: botocore 1.44's adaptive mode uses only 56% of a limit of 10 writes a second.
 _SETTINGS = Config(retries={"mode": "standard", "total_max_attempts": 1})
 _MAX_RETRIES = 4
 _TRANSIENT_STATUSES = frozenset({500, 502, 504})
 _ATTEMPTS = "lancens_attempts"
 _CHECK = "check `region`, `endpoint` and the network"
-# botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
+# botocore renews credentials this long before they expire; shorter sessions use a fraction of their lifetime.
 _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
 
 
 def connect(config: GlueConfig, meter: TrafficMeter, limit: RateLimit) -> tuple[GlueClient, GlueClient, Sender]:
-    """Return a client for Glue, another one that repeats no request, and their sender.
+    """Return a Glue client that retries, one that does not, and their sender.
 
     A configured role is assumed first. All requests to Glue share ``limit``.
 
@@ -84,7 +84,7 @@ def connect(config: GlueConfig, meter: TrafficMeter, limit: RateLimit) -> tuple[
 
 
 def retry_policy(limits: WaitLimits) -> RetryPolicy:
-    """Return when a request is sent again."""
+    """Return the limits of retries."""
     return RetryPolicy(_MAX_RETRIES, limits.max_wait)
 
 
@@ -138,10 +138,9 @@ def _role_credentials(session: Session, config: GlueConfig, sender: Sender, meth
 
 
 class Sender:
-    """Sends signed requests within limits of bytes, objects and time.
+    """Sends signed requests of boto3, within limits of bytes, objects and time.
 
-    botocore has no such limits. A handler of its event `before-send` may answer in place of its own connections. Safe
-    to use from several threads.
+    botocore has no such limits; its event `before-send` lets a handler send the request instead. Thread-safe.
 
     Args:
         config: holds the limits.
@@ -161,17 +160,17 @@ class Sender:
         self._session.headers.clear()  # botocore has set and signed its own
 
     def attach(self, client: Any, limit: RateLimit, *, repeats: bool = True) -> None:
-        """Send the requests of ``client``, one of boto3's, from now on, within the ``limit`` of its service.
+        """Send all requests of a boto3 ``client``, at the rate that ``limit`` allows.
 
-        ``repeats``: whether a request is sent again where that is safe.
+        ``repeats``: whether requests are retried.
         """
         events, service = client.meta.events, client.meta.service_model.service_id.hyphenize()
-        # The turn comes before the signature, which would age meanwhile.
-        events.register_first(f"request-created.{service}", partial(self._begin, limit))
-        events.register(f"before-send.{service}", self._answer)
-        events.register(f"needs-retry.{service}", partial(_again, repeats=repeats))
+        # Wait for the rate limit before signing: signatures expire.
+        events.register_first(f"request-created.{service}", partial(self._wait_for_turn, limit))
+        events.register(f"before-send.{service}", self._send_within_limits)
+        events.register(f"needs-retry.{service}", partial(_delay_of_retry, repeats=repeats))
 
-    def _begin(self, limit: RateLimit, request: AWSRequest, **_: object) -> None:
+    def _wait_for_turn(self, limit: RateLimit, request: AWSRequest, **_: object) -> None:
         attempts: Attempts = request.context.setdefault(_ATTEMPTS, Attempts(retry_policy(self._limits), limit))
         attempts.begin()
 
@@ -179,17 +178,17 @@ class Sender:
         """Close the connections."""
         self._session.close()
 
-    def _answer(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
-        """Return the answer to a request.
+    def _send_within_limits(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        """Send a request and return its response; botocore calls this.
 
         Raises:
-            HTTPClientError: none came, or none of AWS's; botocore sends the request again.
-            NoAnswerError: none came, and none will.
-            ResponseTooLargeError: it is larger than is taken.
+            HTTPClientError: no response came, or one that is not AWS's; a retry may succeed.
+            NoAnswerError: no response came, and a retry would not help.
+            ResponseTooLargeError: the response exceeds its limits.
         """
         self._meter.count_request()
         try:
-            answer = self._sent(request)
+            answer = self._send(request)
             content = read_content(answer, self._limits.answer_bytes)
         except (requests.RequestException, HTTPError) as error:
             address = request.url.partition("?")[0]
@@ -201,13 +200,13 @@ class Sender:
         self._meter.count_bytes(len(content))
         if has_too_many_objects(content):
             raise ResponseTooLargeError("the answer holds more objects than any list that is read here")
-        problem_of_content = _problem(answer, content)
+        problem_of_content = _content_error(answer, content)
         if problem_of_content is not None:
             raise HTTPClientError(error=problem_of_content)
         headers: Any = answer.headers
-        return AWSResponse(request.url, answer.status_code, headers, _Content(content))
+        return AWSResponse(request.url, answer.status_code, headers, _BufferedContent(content))
 
-    def _sent(self, request: AWSPreparedRequest) -> requests.Response:
+    def _send(self, request: AWSPreparedRequest) -> requests.Response:
         body: Any = request.body
         environment = self._session.merge_environment_settings(request.url, {}, True, self._authority, None)
         return self._session.request(
@@ -222,7 +221,7 @@ class Sender:
         )
 
 
-def _again(
+def _delay_of_retry(
     response: tuple[AWSResponse, dict[str, Any]] | None,
     caught_exception: Exception | None,
     request_dict: dict[str, Any],
@@ -230,18 +229,18 @@ def _again(
     repeats: bool,
     **_: object,
 ) -> int | None:
-    """Return 0 to let botocore send a request again at once, None for its result."""
+    """Return 0 to let botocore retry at once, None to use the result or error."""
     attempts: Attempts = request_dict["context"][_ATTEMPTS]
     if response is None:
-        goes_on = isinstance(caught_exception, HTTPClientError) and repeats and attempts.wait_to_retry()
+        retries = isinstance(caught_exception, HTTPClientError) and repeats and attempts.wait_to_retry()
     elif is_throttled(response[1]):
         attempts.refused()
         is_unavailable = response[0].status_code == UNAVAILABLE
-        goes_on = repeats and attempts.may_retry_throttled(is_progress_shared=not is_unavailable)
+        retries = repeats and attempts.may_retry_throttled(is_progress_shared=not is_unavailable)
     else:
         attempts.accepted()
-        goes_on = _is_transient(response[0]) and repeats and attempts.wait_to_retry()
-    return 0 if goes_on else None
+        retries = _is_transient(response[0]) and repeats and attempts.wait_to_retry()
+    return 0 if retries else None
 
 
 def _is_transient(answer: AWSResponse) -> bool:
@@ -250,8 +249,8 @@ def _is_transient(answer: AWSResponse) -> bool:
     return answer.status_code in _TRANSIENT_STATUSES and not is_page
 
 
-class _Content(io.BytesIO):
-    """What was read, in the form in which botocore reads an answer."""
+class _BufferedContent(io.BytesIO):
+    """The body of a response, as botocore reads it."""
 
     def stream(self) -> list[bytes]:
         return [self.getvalue()]
@@ -261,8 +260,8 @@ def _text(value: str | bytes) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
-def _problem(answer: requests.Response, content: bytes) -> Exception | None:
-    """Return why a successful answer cannot be AWS's; None if it can.
+def _content_error(answer: requests.Response, content: bytes) -> Exception | None:
+    """Return why the body of a successful response is not AWS's; None if it is.
 
     botocore takes a web page, or damaged JSON, for the empty answer of a write.
     """

@@ -1,7 +1,7 @@
-"""Read all catalogs, databases and Lance tables within a scope in bulk.
+"""Read all catalogs, databases and Lance tables within a scope.
 
-It lists all catalogs, the databases of each, and the tables of each database. A listing takes a call a page, and
-several run concurrently. Glue has no filter for Lance tables, so every page is read in full.
+A scan lists all catalogs, the databases of each, and the tables of each database. Each page is one call, and several
+listings run concurrently. Glue has no filter for Lance tables, so every page is read in full.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from reconciler.backends.glue.service import Service
 
 
-_LISTINGS = 3
+_MAX_LISTINGS = 3
 
 ResultT = TypeVar("ResultT")
 
 
 def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapshot:
-    """Return everything below the root within ``scope``.
+    """Return all namespaces and Lance tables within ``scope``.
 
     ``depth`` is the number of levels between the account's own catalog and the root. ``parallelism`` requests are in
     flight.
@@ -38,15 +38,15 @@ def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapsh
     Raises:
         BackendError: naming the call and its object; it never returns a part.
     """
-    reading = _Reading(service, scope, parallelism)
-    databases = reading.read_databases([(), *reading.read_catalogs(depth)])
-    reading.read_tables(databases)
-    snapshot = Snapshot(reading.namespaces, reading.tables, tuple(sorted(reading.notes)))
-    return with_odd_entries(snapshot, reading.odd)
+    scan_state = _Scan(service, scope, parallelism)
+    databases = scan_state.read_databases([(), *scan_state.read_catalogs(depth)])
+    scan_state.read_tables(databases)
+    snapshot = Snapshot(scan_state.namespaces, scan_state.tables, tuple(sorted(scan_state.notes)))
+    return with_odd_entries(snapshot, scan_state.odd)
 
 
-class _Reading:
-    """The objects read so far; each step starts from the result of the one before."""
+class _Scan:
+    """A running scan: the objects read so far, and its three steps."""
 
     def __init__(self, service: Service, scope: Scope, parallelism: int) -> None:
         self.service, self.scope, self.parallelism = service, scope, parallelism
@@ -56,14 +56,14 @@ class _Reading:
         self.odd: dict[Identifier, OddEntry] = {}
 
     def read_catalogs(self, depth: int) -> list[Identifier]:
-        """Return the catalogs worth looking into, parents first."""
+        """Read the catalogs; return those to list next, parents first."""
         listing = self.service.catalogs((), recursive=True)
         listed = {structures.names_in(catalog.get("CatalogId"))[depth:]: catalog for catalog in listing}
-        if isinstance(self.service.without_catalogs, PermissionDeniedError | WebPageError):
+        if isinstance(self.service.catalogs_error, PermissionDeniedError | WebPageError):
             root = self.service.subject(())
-            self.notes.append(f"catalogs inside {root} are not read: {self.service.without_catalogs}")
+            self.notes.append(f"catalogs inside {root} are not read: {self.service.catalogs_error}")
         for path, catalog in sorted(listed.items(), key=itemgetter(0)):
-            if not self._concerns(path) or (path[:-1] and path[:-1] not in self.namespaces):
+            if not self._is_relevant(path) or (path[:-1] and path[:-1] not in self.namespaces):
                 continue
             reason = structures.catalog_mismatch(catalog)
             if reason is None:
@@ -73,10 +73,12 @@ class _Reading:
         return [path for path in self.namespaces if self.scope.reaches(path)]
 
     def read_databases(self, catalogs: Sequence[Identifier]) -> list[Identifier]:
-        """Return the databases worth looking into."""
+        """Read the databases of ``catalogs``; return those whose tables to list."""
 
         def databases_of(path: Identifier) -> list[DatabaseTypeDef] | None:
-            return _unless_gone(lambda: list(self.service.databases(path)), lambda: path and self.service.catalog(path))
+            return _unless_removed(
+                lambda: list(self.service.databases(path)), lambda: path and self.service.catalog(path)
+            )
 
         reached: list[Identifier] = []
         hidden: set[Identifier] = set()
@@ -89,7 +91,7 @@ class _Reading:
                 continue
             for database in databases:
                 identifier = (*path, database["Name"])
-                if not self._concerns(identifier):
+                if not self._is_relevant(identifier):
                     continue
                 reason = structures.database_mismatch(database)
                 if reason is not None:
@@ -107,7 +109,7 @@ class _Reading:
         """Read the Lance tables of every database."""
 
         def tables_of(database: Identifier) -> dict[Identifier, LiveTable | OddEntry] | None:
-            return _unless_gone(lambda: dict(self._tables_of(database)), lambda: self.service.database(database))
+            return _unless_removed(lambda: dict(self._tables_of(database)), lambda: self.service.database(database))
 
         for database, read in zip(databases, in_parallel(tables_of, databases, self.parallelism), strict=True):
             if read is None:
@@ -127,27 +129,27 @@ class _Reading:
                 live = structures.live_table(identifier, table)
                 yield identifier, live if reason is None else odd_entry(reason, live.properties)
 
-    def _concerns(self, identifier: Identifier) -> bool:
+    def _is_relevant(self, identifier: Identifier) -> bool:
         return self.scope.contains(identifier) or self.scope.reaches(identifier)
 
     def _leave_out(self, identifier: Identifier, reason: str) -> None:
         self.notes.append(left_out_note(identifier, reason))
 
 
-def _unless_gone(read: Callable[[], ResultT], look: Callable[[], object]) -> ResultT | None:
-    """Return what ``read`` returns; None if its namespace no longer exists.
+def _unless_removed(read: Callable[[], ResultT], load_namespace: Callable[[], object]) -> ResultT | None:
+    """Return the result of ``read``; None if the namespace was removed meanwhile.
 
-    ``look`` loads the namespace itself. If it still exists, ``read`` is called again.
+    ``load_namespace`` loads the namespace itself. If it still exists, ``read`` is called again.
 
     Raises:
         NamespaceNotFoundError: it keeps appearing and disappearing.
     """
-    for _ in range(_LISTINGS - 1):
+    for _ in range(_MAX_LISTINGS - 1):
         try:
             return read()
         except NamespaceNotFoundError:
             try:
-                look()
+                load_namespace()
             except NamespaceNotFoundError:
                 return None
     return read()

@@ -1,4 +1,4 @@
-"""Glue's structures as the vocabulary of lancens, and back.
+"""Convert Glue's structures to live objects, and back.
 
 A table is a Lance table when its type is EXTERNAL_TABLE and its parameter ``table_type`` is ``lance`` in any case
 (specification, "Lance Table Identification").
@@ -30,11 +30,11 @@ _TABLE_TYPE = "table_type"
 _LANCE = "lance"
 _EXTERNAL = "EXTERNAL_TABLE"
 _FORMAT_KEYS = (_TABLE_TYPE, "spark.sql.sources.provider", "classification")
-"""The parameters by which Iceberg, Spark and Glue's own crawlers say what a table is."""
+"""The parameters that name a table's format: Iceberg's, Spark's, and that of Glue's crawlers."""
 
 
 def names_in(catalog_id: str | None) -> Identifier:
-    """Return the path to a catalog from the account's own, by its id.
+    """Parse a catalog's id; return its path below the account's own catalog.
 
     ``ACCOUNT`` is an account's own catalog, ``ACCOUNT:name`` one in it, ``ACCOUNT:parent/child`` one below that.
     """
@@ -47,7 +47,7 @@ def id_below(catalog_id: str, path: Identifier) -> str:
 
 
 def name_mismatch(name: str) -> str | None:
-    """Return why a live name cannot be part of an identifier; None if it can.
+    """Return why a name from Glue cannot be part of an identifier; None if it can.
 
     Glue returns lower-case names. A service that keeps capitals would be asked for a different name.
     """
@@ -68,7 +68,7 @@ def live_database(identifier: Identifier, database: type_defs.DatabaseTypeDef) -
 
 
 def new_database(name: str, properties: Mapping[str, str]) -> type_defs.DatabaseInputTypeDef:
-    """Return the entry of a new database."""
+    """Return the input of CreateDatabase."""
     return cast("type_defs.DatabaseInputTypeDef", with_properties({"Name": name}, properties))
 
 
@@ -112,7 +112,7 @@ def table_mismatch(table: type_defs.TableTypeDef) -> str | None:
 
 
 def foreign_table(identifier: Identifier, table: type_defs.TableTypeDef) -> ForeignTable:
-    """Return an entry that is not a Lance table, with the format it names."""
+    """Return an entry that is not a Lance table, with its format."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
         format_name = "link"
@@ -144,7 +144,7 @@ def catalog_mismatch(catalog: type_defs.CatalogTypeDef) -> str | None:
 
 
 def new_table(name: str, location: str, properties: Mapping[str, str]) -> type_defs.TableInputTypeDef:
-    """Return the entry of a new Lance table.
+    """Return the input of CreateTable for a Lance table.
 
     It has no columns, because the dataset has the schema.
     """
@@ -190,7 +190,7 @@ def with_columns(table: type_defs.TableTypeDef, columns: ShownColumns) -> type_d
 
 
 def as_input(value: object, shape: Shape) -> Any:
-    """Return the part of an answered structure that an update of it takes.
+    """Return the fields of ``value``, from a response, that an update accepts.
 
     Updates replace the whole entry: a field left out is lost. So this keeps every field of the input's ``shape``, and
     drops read-only ones (times, versions, status).
