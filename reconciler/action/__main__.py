@@ -15,13 +15,13 @@ from reconciler.action.context import read_context
 from reconciler.action.events import Trust
 from reconciler.action.inputs import Command, CommentWhen, read_inputs
 from reconciler.action.job import Job
-from reconciler.action.outcome import FailureReason, RefusedError, StepEnd, append_summary, reason_of, write_outputs
-from reconciler.action.pages import called, fenced, plan_summary
+from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome, append_summary, reason_of, write_outputs
+from reconciler.action.pages import fenced, key_prefix, plan_summary
 from reconciler.action.planning import comment_plan, drift, plan, validate, validate_untrusted
 from reconciler.action.workflow import annotate, annotate_problems, verbatim
 from reconciler.model.errors import LancensError, ManifestError
 
-_COMMANDS: Mapping[Command, Callable[[Job], StepEnd]] = {
+_COMMANDS: Mapping[Command, Callable[[Job], StepOutcome]] = {
     Command.PLAN: plan,
     Command.APPLY: apply,
     Command.DRIFT: drift,
@@ -38,9 +38,9 @@ def run(environment: Mapping[str, str]) -> int:
     try:
         job = Job(read_inputs(environment), read_context(environment), environment)
     except LancensError as error:
-        outcome = _failed(error, str(error))
+        outcome = _annotated_failure(error, str(error))
     else:
-        outcome = _run(job)
+        outcome = _run_command(job)
         if outcome.failure is not FailureReason.DUPLICATE_PLAN:
             folder = job.folder
     append_summary(f"{outcome.page}\n{outcome.appendix}", environment)
@@ -48,34 +48,35 @@ def run(environment: Mapping[str, str]) -> int:
     return 1 if outcome.failure else 0
 
 
-def _run(job: Job) -> StepEnd:
+def _run_command(job: Job) -> StepOutcome:
+    """Run the command of ``job``, and comment on the pull request if that is due; no error leaves this function."""
     try:
-        outcome = _command(job)(job)
+        outcome = _choose_command(job)(job)
     except ManifestError as error:
         problems = [replace(problem, message=job.secrets.scrub(problem.message)) for problem in error.problems]
         annotate_problems(problems, job.inputs.manifest, job.context.workspace)
-        outcome = _ended(error, job.secrets.scrub(str(error)))
+        outcome = _failure(error, job.secrets.scrub(str(error)))
     except (LancensError, OSError) as error:
-        outcome = _failed(error, job.secrets.scrub(_text(error)))
+        outcome = _annotated_failure(error, job.secrets.scrub(_text(error)))
     except Exception as error:  # noqa: BLE001 - the edge: a traceback could show a secret
         text = f"lancens failed: {type(error).__name__}. This is a bug in lancens: run the command line with --debug."
-        outcome = _failed(error, text)
-    if outcome.failure and not outcome.page.startswith(job.first.text):
-        outcome.page = job.first.text + outcome.page
-    if outcome.plan is None and job.planned is not None:
-        outcome.plan = job.planned
-        outcome.appendix = plan_summary(job.planned)
+        outcome = _annotated_failure(error, text)
+    if outcome.failure and not outcome.page.startswith(job.config_changes.text):
+        outcome.page = job.config_changes.text + outcome.page
+    if outcome.plan is None and job.current_plan is not None:
+        outcome.plan = job.current_plan
+        outcome.appendix = plan_summary(job.current_plan)
     outcome.page = job.secrets.scrub(outcome.page)
-    worth = outcome.failure or job.inputs.command is Command.APPLY
+    has_news = outcome.failure or job.inputs.command is Command.APPLY
     # The comment on a duplicate plan belongs to the step that made the other one.
-    silent = (FailureReason.GITHUB, FailureReason.DUPLICATE_PLAN)
-    if worth and outcome.failure not in silent and job.context.trust is Trust.FULL:
-        _report(job, outcome)
+    without_comment = (FailureReason.GITHUB, FailureReason.DUPLICATE_PLAN)
+    if has_news and outcome.failure not in without_comment and job.context.trust is Trust.FULL:
+        _comment(job, outcome)
     return outcome
 
 
-def _command(job: Job) -> Callable[[Job], StepEnd]:
-    """Return the command to run.
+def _choose_command(job: Job) -> Callable[[Job], StepOutcome]:
+    """Return the function of the input `command`, or one that only validates if the event is not fully trusted.
 
     An untrusted manifest never reaches a catalog or a secret.
 
@@ -108,34 +109,35 @@ def _text(error: BaseException) -> str:
     return str(error)
 
 
-def _failed(error: BaseException, message: str) -> StepEnd:
+def _annotated_failure(error: BaseException, message: str) -> StepOutcome:
     annotate("error", message[:_LONGEST_ANNOTATION], title=f"lancens: {reason_of(error)}")
-    return _ended(error, message)
+    return _failure(error, message)
 
 
-def _ended(error: BaseException, message: str) -> StepEnd:
+def _failure(error: BaseException, message: str) -> StepOutcome:
+    """Print ``message``, and return the outcome of a step that ended with ``error``."""
     reason = reason_of(error)
     with verbatim(f"lancens: {reason}"):
         print(message)
     details = f"\n{error.details}" if isinstance(error, RefusedError) and error.details else ""
     page = f"### lancens: {reason}\n\n{fenced(message.splitlines())}{details}"
     exit_code = 3 if reason is FailureReason.BLOCKED else 1
-    return StepEnd(page=page, exit_code=exit_code, failure=reason, message=message)
+    return StepOutcome(page=page, exit_code=exit_code, failure=reason, message=message)
 
 
-def _report(job: Job, outcome: StepEnd) -> None:
-    """Comment on the pull request; a failure to do so is only a warning."""
+def _comment(job: Job, outcome: StepOutcome) -> None:
+    """Write the page of ``outcome`` as a comment on the pull request; warn if GitHub refuses that."""
     context = job.context
-    signature = f"{called(job.key)}commit `{context.commit}` · [run]({context.run_url})"
+    signature = f"{key_prefix(job.key)}commit `{context.commit}` · [run]({context.run_url})"
     text = f"\n{outcome.page}\n<sub>{signature}</sub>\n"
     try:
         if job.inputs.command is Command.PLAN:
-            outcome.comment_url = comment_plan(job, text, worth=True)
+            outcome.comment_url = comment_plan(job, text, has_news=True)
         elif job.inputs.command is Command.APPLY and job.inputs.comment is not CommentWhen.NEVER:
             pull_request = job.merged_pull_request
             number = None if pull_request is None else pull_request.number
-            worth = bool(outcome.failure or outcome.results)
-            outcome.comment_url = job.comment("apply", text, number=number, worth=worth)
+            has_news = bool(outcome.failure or outcome.results)
+            outcome.comment_url = job.comment("apply", text, number=number, has_news=has_news)
     except GitHubError as error:
         annotate("warning", str(error), title="lancens: no comment")
 

@@ -1,7 +1,7 @@
-"""The commit status that apply leaves, which keeps the run of an older commit from undoing a newer one.
+"""Commit statuses that record applies, so that the run of an older commit cannot undo a newer one.
 
-A newer commit counts once an apply has begun on it. So the first of two queued runs goes on, and a push that applies
-nothing stops no run. https://docs.github.com/en/rest/commits/statuses
+A newer commit counts once its apply has begun. So the first of two queued runs goes on, and a push that applies nothing
+stops no run. https://docs.github.com/en/rest/commits/statuses
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _HISTORY = """query($owner: String!, $name: String!, $branch: String!, $context:
       nodes { oid status { context(name: $context) { description creator { login } } } } } } } } }"""
 
 
-def check_newest(job: Job, plan: Plan) -> None:
-    """Check that no newer commit of the branch was applied with another manifest than that of ``plan``.
+def check_not_superseded(job: Job, plan: Plan) -> None:
+    """Check that no newer commit of the branch was applied with a manifest that differs from that of ``plan``.
 
     Raises:
-        RefusedError: one was, so that this plan may undo it.
+        RefusedError: a newer commit was applied, and ``plan`` may undo its changes.
     """
     branch = job.context.branch if job.context.pull_request is None else job.context.pull_request.base
-    if not branch or not _descends(job, branch):
+    if not branch or not _is_descendant(job, branch):
         return
-    for commit, status in _applied(job, branch):
-        if _descends(job, commit):
+    for commit, status in _newer_applied_commits(job, branch):
+        if _is_descendant(job, commit):
             if (status["description"], _author(status)) != (_description(plan), job.github.login.removesuffix("[bot]")):
                 raise RefusedError(
                     FailureReason.SUPERSEDED,
@@ -42,22 +42,22 @@ def check_newest(job: Job, plan: Plan) -> None:
             return
 
 
-def record(job: Job, plan: Plan, state: Literal["pending", "success", "failure"]) -> None:
-    """Set the status of the commit: apply has begun on it, or has ended.
+def set_commit_status(job: Job, plan: Plan, state: Literal["pending", "success", "failure"]) -> None:
+    """Record on the commit that the apply of ``plan`` has begun (`pending`), or how it has ended.
 
     Raises:
-        GitHubError: it cannot be set.
+        GitHubError: the status cannot be set.
     """
     status = {
         "state": state,
-        "context": _context(job),
+        "context": _status_context(job),
         "description": _description(plan),
         "target_url": job.context.run_url,
     }
     job.github.post(f"/statuses/{job.applied_commit}", status)
 
 
-def _context(job: Job) -> str:
+def _status_context(job: Job) -> str:
     return f"lancens apply ({job.key.label}, {job.key.digest})"
 
 
@@ -66,23 +66,24 @@ def _description(plan: Plan) -> str:
 
 
 def _author(status: dict[str, Any]) -> str:
+    """Return the login of the user that set the status, without the suffix of a bot."""
     # GraphQL names a bot without the suffix that `viewer` gives it.
     return str((status["creator"] or {}).get("login")).removesuffix("[bot]")
 
 
-def _descends(job: Job, newer: str) -> bool:
+def _is_descendant(job: Job, newer: str) -> bool:
     """Return whether ``newer``, a commit or branch, descends from the commit of this run."""
-    compared = job.github.get(f"/compare/{job.applied_commit}...{quote(newer, safe='')}?per_page=1")
-    return bool(compared["status"] == "ahead")
+    comparison = job.github.get(f"/compare/{job.applied_commit}...{quote(newer, safe='')}?per_page=1")
+    return bool(comparison["status"] == "ahead")
 
 
-def _applied(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the commits since that of this run on which apply has begun, newest first, with their status."""
+def _newer_applied_commits(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the commits of ``branch`` newer than this run's whose apply has begun, newest first, with their status."""
     owner, _, name = job.context.repository.partition("/")
-    variables, more = {"owner": owner, "name": name, "branch": branch, "context": _context(job)}, True
+    variables, more = {"owner": owner, "name": name, "branch": branch, "context": _status_context(job)}, True
     while more:
         history = (job.github.graphql(_HISTORY, **variables)["repository"]["object"] or {}).get("history")
-        if history is None:  # an annotated tag, which is not a branch that moves on
+        if history is None:  # an annotated tag, to which no commits are added
             return
         for commit in history["nodes"]:
             if commit["oid"] == job.applied_commit:

@@ -10,13 +10,20 @@ from itertools import count
 from pathlib import Path
 
 from reconciler.action.api import GitHubError
-from reconciler.action.applied_commits import check_newest, record
-from reconciler.action.approval import Approval, approval_in, marked, options_of, services_of, shown_in
+from reconciler.action.applied_commits import check_not_superseded, set_commit_status
+from reconciler.action.approval import (
+    Approval,
+    marker_prefix,
+    options_digest,
+    read_approval,
+    read_origin,
+    services_digest,
+)
 from reconciler.action.comments import Comment, find_comments, is_untouched
 from reconciler.action.context import PullRequest
 from reconciler.action.job import Job
-from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
-from reconciler.action.pages import applied_page, difference, plan_summary
+from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
+from reconciler.action.pages import applied_page, compare_plans, plan_summary
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
 from reconciler.model import display
@@ -25,10 +32,10 @@ from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan, check_blocked
 
 _OTHER_OPTIONS = "one of the inputs `select`, `adopt`, `take-over` or `recreate-lost`"
-_HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
+_WITHOUT_REVIEW = "To apply without a review, run with `require-approved-plan: false`."
 
 
-def apply(job: Job) -> StepEnd:
+def apply(job: Job) -> StepOutcome:
     """Apply the approved plan, ``plan-file``, or without approval the current plan.
 
     Raises:
@@ -42,22 +49,22 @@ def apply(job: Job) -> StepEnd:
         )
     if job.inputs.plan_file:
         return _apply_saved(job)
-    now = job.plan()
-    if now.is_empty and (not now.blocked or job.inputs.skip_blocked):
+    current = job.plan()
+    if current.is_empty and (not current.blocked or job.inputs.skip_blocked):
         if job.inputs.require_approved_plan:
-            _check_asked_for_all(job, now)
-        record(job, now, "success")
-        return StepEnd(page=plan_summary(now), plan=now)
+            _check_same_options(job, current)
+        set_commit_status(job, current, "success")
+        return StepOutcome(page=plan_summary(current), plan=current)
     if not job.inputs.skip_blocked:
-        check_blocked(now)
-    return _carry_out(job, _check_approved(job, now) if job.inputs.require_approved_plan else now)
+        check_blocked(current)
+    return _carry_out(job, _approved_plan(job, current) if job.inputs.require_approved_plan else current)
 
 
 # ---- approval --------------------------------------------------------------------------------------------------------
 
 
-def _approved(job: Job) -> tuple[PullRequest, Approval]:
-    """Return the merged pull request, and the plan that it approved.
+def _find_approval(job: Job) -> tuple[PullRequest, Approval]:
+    """Return the merged pull request, and the approval in its comment.
 
     Raises:
         RefusedError: no plan was approved.
@@ -67,28 +74,28 @@ def _approved(job: Job) -> tuple[PullRequest, Approval]:
         raise RefusedError(
             FailureReason.NOT_APPROVED,
             f"no merged pull request made commit {job.context.sha[:12]} of {job.context.branch}, so no plan was "
-            f"approved. {_HOW_ELSE}",
+            f"approved. {_WITHOUT_REVIEW}",
         )
     if len(job.merged_pull_requests) > 1:
         numbers = " and ".join(str(merged.number) for merged in job.merged_pull_requests)
         raise RefusedError(
             FailureReason.NOT_APPROVED,
             f"commit {job.context.sha[:12]} merged pull requests {numbers}, so the approved plan is unknown. Nothing "
-            f"was changed. {_HOW_ELSE}",
+            f"was changed. {_WITHOUT_REVIEW}",
         )
-    return pull_request, _approval(job, pull_request)
+    return pull_request, _approval_of(job, pull_request)
 
 
 def _check_saved(job: Job, saved: Plan) -> None:
-    """Check that the digest of ``saved`` is the expected one, or else that of the approved plan.
+    """Check that ``saved`` has the digest of the input `expect-digest`, or else of the approved plan.
 
     Raises:
-        RefusedError: it is another one, or no plan was approved.
+        RefusedError: it has another digest, or no plan was approved.
     """
     digest, expected = saved.digest(), job.inputs.expect_digest
     source = "input `expect-digest`"
     if not expected and job.inputs.require_approved_plan:
-        pull_request, approval = _approved(job)
+        pull_request, approval = _find_approval(job)
         expected, source = approval.plan_digest, f"pull request {pull_request.number}"
     if expected and digest != expected:
         raise RefusedError(
@@ -98,71 +105,77 @@ def _check_saved(job: Job, saved: Plan) -> None:
         )
 
 
-def _check_approved(job: Job, now: Plan) -> Plan:
-    """Check that the merged pull request showed every change of ``now``, and return it on the data that was approved.
+def _approved_plan(job: Job, current: Plan) -> Plan:
+    """Check that the merged pull request showed every change of ``current``; return it with the approved data.
 
     Raises:
         RefusedError: it differs, or no plan was approved.
     """
-    pull_request, approval = _approved(job)
-    if approval.covers(now):
-        return approval.bind(now)
-    if now.manifest.digest != approval.manifest:
-        names = approval.plan.manifest.differing_variables(now.manifest) if approval.plan else []
-        moved = f"the value of {', '.join(f'`{name}`' for name in names)}" if names else "the manifest"
-    elif options_of(now) != approval.options:
-        moved = _OTHER_OPTIONS
-    elif services_of(now) != approval.services:
-        moved = "which service or root a catalog's `config` stands for, by the environment, a variable or a file,"
+    pull_request, approval = _find_approval(job)
+    if approval.covers(current):
+        return approval.with_approved_data(current)
+    if current.manifest.digest != approval.manifest_digest:
+        names = approval.plan.manifest.differing_variables(current.manifest) if approval.plan else []
+        cause = f"the value of {', '.join(f'`{name}`' for name in names)}" if names else "the manifest"
+    elif options_digest(current) != approval.options_digest:
+        cause = _OTHER_OPTIONS
+    elif services_digest(current) != approval.services_digest:
+        cause = "which service or root a catalog's `config` stands for, by the environment, a variable or a file,"
     else:
-        moved = "what the catalogs hold"
-    raise _changed(pull_request, approval, now, moved)
+        cause = "what the catalogs hold"
+    raise _plan_changed_error(pull_request, approval, current, cause)
 
 
-def _check_asked_for_all(job: Job, now: Plan) -> None:
-    """Check that ``now``, which is empty, has the options of the approved plan.
+def _check_same_options(job: Job, current: Plan) -> None:
+    """Check that ``current``, which is empty, was made with the options of the approved plan.
 
     Raises:
-        RefusedError: it was not, so approved changes may be left undone.
+        RefusedError: it was not, so some approved changes may not have been planned.
     """
     pull_request = job.merged_pull_request
-    comment = None if pull_request is None else _newest_shown(job, pull_request)
-    approval = approval_in(comment.body) if comment else None
-    if pull_request is not None and approval is not None and approval.options != options_of(now):
-        raise _changed(pull_request, approval, now, _OTHER_OPTIONS)
+    comment = None if pull_request is None else _plan_comment(job, pull_request)
+    approval = read_approval(comment.body) if comment else None
+    if pull_request is not None and approval is not None and approval.options_digest != options_digest(current):
+        raise _plan_changed_error(pull_request, approval, current, _OTHER_OPTIONS)
 
 
-def _changed(pull_request: PullRequest, approval: Approval, now: Plan, moved: str) -> RefusedError:
+def _plan_changed_error(pull_request: PullRequest, approval: Approval, current: Plan, cause: str) -> RefusedError:
+    """Return the error that ``current`` is not the approved plan; ``cause`` names what has changed since."""
     return RefusedError(
         FailureReason.PLAN_CHANGED,
         f"the plan is not the one that pull request {pull_request.number} showed (plan {approval.plan_digest[:12]} of "
-        f"commit {approval.commit[:12]}): {moved} has changed since. Nothing was changed. Plan again in a new pull "
+        f"commit {approval.commit[:12]}): {cause} has changed since. Nothing was changed. Plan again in a new pull "
         "request.",
-        difference(approval.plan, now),
+        compare_plans(approval.plan, current),
     )
 
 
-def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
-    """Return the comment with the plan of the merged commit, or the newest comment.
+def _plan_comment(job: Job, pull_request: PullRequest) -> Comment | None:
+    """Return the comment that shows the plan of the merged commit; without one, the newest comment on any plan.
 
     Raises:
         RefusedError: several comments show a plan of that commit.
     """
-    comments = [*find_comments(job.github, pull_request.number, marked("plan", job.key.digest))]
-    plans = [(comment, shown_in(comment.body)) for comment in comments]
-    current = [comment for comment, shown in plans if shown is not None and shown.commit == pull_request.head]
-    if len(current) > 1:
+    comments = [*find_comments(job.github, pull_request.number, marker_prefix("plan", job.key.digest))]
+    origins = [(comment, read_origin(comment.body)) for comment in comments]
+    of_head = [comment for comment, origin in origins if origin is not None and origin.commit == pull_request.head]
+    if len(of_head) > 1:
         raise RefusedError(
             FailureReason.NOT_APPROVED,
-            f"no approved plan: {', '.join(comment.url for comment in current)} each show a plan of {job.key} so the "
-            f"approved one is unknown. Nothing was changed. Give each its own input `label`. {_HOW_ELSE}",
+            f"no approved plan: {', '.join(comment.url for comment in of_head)} each show a plan of {job.key} so the "
+            f"approved one is unknown. Nothing was changed. Give each its own input `label`. {_WITHOUT_REVIEW}",
         )
-    return next(iter(current or comments[-1:]), None)
+    return next(iter(of_head or comments[-1:]), None)
 
 
-def _approval(job: Job, pull_request: PullRequest) -> Approval:
-    comment = _newest_shown(job, pull_request)
-    approval = approval_in(comment.body) if comment else None
+def _approval_of(job: Job, pull_request: PullRequest) -> Approval:
+    """Return the approval in the comment on ``pull_request``.
+
+    Raises:
+        RefusedError: there is none, somebody else has edited the comment, or it approves another commit.
+    """
+    comment = _plan_comment(job, pull_request)
+    approval = read_approval(comment.body) if comment else None
     if comment is None:
         reason = (
             f"pull request {pull_request.number} has no comment by {job.github.login} that shows a plan of {job.key} "
@@ -179,13 +192,15 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
         )
     else:
         return approval
-    raise RefusedError(FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_HOW_ELSE}")
+    raise RefusedError(
+        FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_WITHOUT_REVIEW}"
+    )
 
 
 # ---- execution -------------------------------------------------------------------------------------------------------
 
 
-def _apply_saved(job: Job) -> StepEnd:
+def _apply_saved(job: Job) -> StepOutcome:
     try:
         saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
     except OSError as error:
@@ -195,13 +210,18 @@ def _apply_saved(job: Job) -> StepEnd:
     try:
         return _carry_out(job, saved)
     except StalePlanError as error:
-        raise RefusedError(FailureReason.PLAN_CHANGED, str(error), difference(saved, job.plan())) from None
+        raise RefusedError(FailureReason.PLAN_CHANGED, str(error), compare_plans(saved, job.plan())) from None
 
 
-def _carry_out(job: Job, plan: Plan) -> StepEnd:
-    check_newest(job, plan)
+def _carry_out(job: Job, plan: Plan) -> StepOutcome:
+    """Apply ``plan`` and set the commit status; the first SIGINT or SIGTERM stops it after the started changes.
+
+    Raises:
+        RefusedError: a newer commit was applied.
+    """
+    check_not_superseded(job, plan)
     stop, manifest = threading.Event(), job.manifest  # loaded before `verbatim`, in which the runner ignores masks
-    with verbatim("Apply"), _interruptible(stop):
+    with verbatim("Apply"), _stop_on_signals(stop):
         report = carry_out(
             plan,
             manifest,
@@ -209,32 +229,32 @@ def _carry_out(job: Job, plan: Plan) -> StepEnd:
             allow_mass_removal=job.inputs.allow_mass_removal,
             skip_blocked=job.inputs.skip_blocked,
             parallelism=job.inputs.parallelism,
-            on_event=_reporting(job, plan),
+            on_event=_event_handler(job, plan),
             stop=stop,
         )
         print(summary_line(report))
     try:
-        record(job, plan, "success" if report.ok else "failure")
+        set_commit_status(job, plan, "success" if report.ok else "failure")
     except GitHubError as error:  # the status says already that apply has begun
         annotate("warning", str(error), title="lancens: no commit status")
     return _outcome(job, plan, report)
 
 
-def _reporting(job: Job, plan: Plan) -> Callable[[Event], None]:
-    """Return what records the commit before the first change starts, and prints each result."""
+def _event_handler(job: Job, plan: Plan) -> Callable[[Event], None]:
+    """Return a function that prints each result, and sets the commit status before the first change starts."""
     events = count()
 
-    def report(event: Event) -> None:
+    def handle(event: Event) -> None:
         if next(events) == 0:
-            record(job, plan, "pending")
+            set_commit_status(job, plan, "pending")
         if isinstance(event, ChangeResult):
             print(result_line(event), flush=True)
 
-    return report
+    return handle
 
 
-def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepEnd:
-    outcome = StepEnd(page=applied_page(plan, report), plan=plan)
+def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepOutcome:
+    outcome = StepOutcome(page=applied_page(plan, report), plan=plan)
     outcome.results = [
         {
             "address": result.change.address,
@@ -246,16 +266,16 @@ def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepEnd:
     ]
     if not report.ok:
         outcome.exit_code = 130 if report.interrupted else 1
-        begun = report.counts[Status.DONE] or report.counts[Status.ALREADY]
-        outcome.failure = FailureReason.PARTIAL_APPLY if begun else FailureReason.APPLY_FAILED
+        some_done = report.counts[Status.DONE] or report.counts[Status.ALREADY]
+        outcome.failure = FailureReason.PARTIAL_APPLY if some_done else FailureReason.APPLY_FAILED
         outcome.message = summary_line(report)
         annotate("error", outcome.message, title="lancens: apply")
     return outcome
 
 
 @contextmanager
-def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let a cancelled run finish its current changes: ignore SIGINT and SIGTERM."""
+def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """Set ``stop`` on SIGINT and SIGTERM, so that a cancelled run finishes its current changes."""
 
     def on_signal(_number: int, _frame: object) -> None:
         stop.set()

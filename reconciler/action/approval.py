@@ -22,138 +22,146 @@ from reconciler.planner.plan import Plan
 
 _LARGEST_PLAN_BYTES = 64 * 1024 * 1024
 _DIGEST_BYTES = 12
-_APPROVES = re.compile(
+_APPROVAL_LINE = re.compile(
     r"<!-- lancens approves plan=([0-9a-f]{64}) manifest=([0-9a-f]{64}) services=([0-9a-f]{64}) "
     r"options=([0-9a-f]{64}) "
     r"changes=((?:[A-Za-z0-9+/]{16})*) -->"
 )
-_SHOWS = re.compile(r"<!-- lancens shows commit=([0-9a-f]{40,64}) run=([0-9]*\.[0-9]*) -->")
-_PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
+_ORIGIN_LINE = re.compile(r"<!-- lancens shows commit=([0-9a-f]{40,64}) run=([0-9]*\.[0-9]*) -->")
+_PLAN_LINE = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOrigin:
-    """The commit whose plan a comment shows, and the ``run`` and attempt of it."""
+    """The commit whose plan a comment shows, and the run that made the plan, as ``RUN.ATTEMPT``."""
 
     commit: str
-    run: str
+    run_attempt: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanges:
-    """The changes of `config` as Markdown; not ``whole`` if some were cut."""
+    """The changes of `config` as Markdown; not ``is_complete`` if some were cut."""
 
     text: str = ""
-    whole: bool = True
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The plan that a pull request showed; without ``plan`` if it was too large."""
+    """The plan that a pull request showed for ``commit``, as digests; ``plan`` is None if it was too large."""
 
     plan_digest: str
-    manifest: str
-    services: str
-    options: str
+    manifest_digest: str
+    services_digest: str
+    options_digest: str
     commit: str
-    changes: frozenset[bytes]
+    change_digests: frozenset[bytes]
     plan: Plan | None = None
 
     def covers(self, plan: Plan) -> bool:
-        """Return whether ``plan`` is the approved plan or what is left of it.
+        """Return whether every change of ``plan`` was approved, with its manifest, services and options.
 
-        The applier checks its fingerprints; objects that it does not touch may have changed.
+        Approved changes that are done already may be missing. Objects that ``plan`` does not touch may have changed.
         """
-        bound = (plan.manifest.digest, services_of(plan)) == (self.manifest, self.services)
-        bound = bound and options_of(plan) == self.options
-        return bound and all(_digest(change) in self.changes for change in plan.changes)
+        plan_digests = (plan.manifest.digest, services_digest(plan), options_digest(plan))
+        approved = (self.manifest_digest, self.services_digest, self.options_digest)
+        return plan_digests == approved and all(_digest(change) in self.change_digests for change in plan.changes)
 
-    def bind(self, plan: Plan) -> Plan:
-        """Return ``plan`` on the data that was approved, so that the applier refuses other data in its place."""
-        versions = {essence(change): change.dataset for change in (self.plan.changes if self.plan else ())}
+    def with_approved_data(self, plan: Plan) -> Plan:
+        """Return ``plan`` with the dataset versions of the approved plan, so that the applier refuses newer data."""
+        versions = {comparable_json(change): change.dataset for change in (self.plan.changes if self.plan else ())}
         changes = (
-            change.model_copy(update={"dataset": versions.get(essence(change), change.dataset)})
+            change.model_copy(update={"dataset": versions.get(comparable_json(change), change.dataset)})
             for change in plan.changes
         )
         return plan.model_copy(update={"changes": tuple(changes)})
 
 
-def services_of(plan: Plan) -> str:
-    """Return a digest of the services of ``plan``, by their resolved configurations.
+def services_digest(plan: Plan) -> str:
+    """Return a digest of the services and roots that the catalogs of ``plan`` stand for.
 
-    It is made of slow digests, so that a guessed address cannot be confirmed with it.
+    It is made of slow digests, since it is public and nobody should be able to confirm a guessed address with it.
     """
     services = sorted((catalog.name, catalog.impl, catalog.service) for catalog in plan.catalogs)
     return hashlib.sha256(json.dumps(services).encode()).hexdigest()
 
 
-def options_of(plan: Plan) -> str:
-    """Return a digest of the options of ``plan``, other than of mass removal."""
+def options_digest(plan: Plan) -> str:
+    """Return a digest of the options of ``plan``, without that for mass removal."""
     options = plan.options.model_dump(mode="json", exclude={"mass_removal"})
     return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
 
 
-def marked(kind: str, key: str) -> str:
-    """Return the start of every text of the Action about the plan with ``key``."""
+def marker_prefix(kind: str, key: str) -> str:
+    """Return the start of the first line of every text about the plan with the digest ``key``.
+
+    ``kind`` is what the text is about: `plan`, `apply` or `drift`.
+    """
     return f"<!-- lancens {kind} key={key}"
 
 
 def marker(kind: str, key: str, by: str) -> str:
-    """Return the first line of a text that the step ``by`` writes."""
-    return f"{marked(kind, key)} by={by} -->"
+    """Return the first line of a text; ``by`` identifies its writer, a step or a selection."""
+    return f"{marker_prefix(kind, key)} by={by} -->"
 
 
-def shown_line(shown: PlanOrigin) -> str:
+def origin_line(origin: PlanOrigin) -> str:
     """Return the second line of a comment that shows a plan."""
-    return f"<!-- lancens shows commit={shown.commit} run={shown.run} -->"
+    return f"<!-- lancens shows commit={origin.commit} run={origin.run_attempt} -->"
 
 
-def shown_in(body: str) -> PlanOrigin | None:
-    """Return the plan that the comment ``body`` shows, or None."""
+def read_origin(body: str) -> PlanOrigin | None:
+    """Return the origin of the plan that the comment ``body`` shows, or None if it shows no plan."""
     lines = body.splitlines()
-    match = _SHOWS.fullmatch(lines[1]) if len(lines) > 1 else None
+    match = _ORIGIN_LINE.fullmatch(lines[1]) if len(lines) > 1 else None
     return PlanOrigin(*match.groups()) if match else None
 
 
-def essence(entry: Entry) -> str:
-    """Return ``entry`` as JSON, without its position in the manifest and in the plan, and its data's latest version."""
-    hidden = {"source", "depends_on", "dataset"}
-    return json.dumps(entry.model_dump(mode="json", exclude=hidden, exclude_defaults=True))
+def comparable_json(entry: Entry) -> str:
+    """Return ``entry`` as JSON that is equal in two plans if the same change would be made to the same state.
+
+    It leaves out the line in the manifest, the order in the plan, and the latest version of the dataset.
+    """
+    excluded = {"source", "depends_on", "dataset"}
+    return json.dumps(entry.model_dump(mode="json", exclude=excluded, exclude_defaults=True))
 
 
 def _digest(change: Change) -> bytes:
-    return hashlib.sha256(essence(change).encode()).digest()[:_DIGEST_BYTES]
+    return hashlib.sha256(comparable_json(change).encode()).digest()[:_DIGEST_BYTES]
 
 
 def approval_line(plan: Plan) -> str:
-    """Return the third line of a comment that shows all of ``plan``."""
+    """Return the third line of a comment that shows the whole ``plan``: the digests of an :class:`Approval`."""
     changes = base64.b64encode(b"".join(map(_digest, plan.changes))).decode()
     return (
         f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} "
-        f"services={services_of(plan)} options={options_of(plan)} changes={changes} -->"
+        f"services={services_digest(plan)} options={options_digest(plan)} changes={changes} -->"
     )
 
 
-def packed(plan: Plan) -> str:
-    """Return the last line of a comment, which holds ``plan``."""
+def plan_line(plan: Plan) -> str:
+    """Return the last line of a comment, which holds ``plan`` itself, compressed."""
     content = base64.b64encode(zlib.compress(plan.to_json().encode("utf-8", "surrogatepass"), 9)).decode()
     return f"<!-- lancens plan.json {content} -->"
 
 
-def approval_in(body: str) -> Approval | None:
+def read_approval(body: str) -> Approval | None:
     """Return the approval in the comment ``body``; None if it approves nothing."""
-    lines, shown = body.splitlines(), shown_in(body)
-    match = _APPROVES.fullmatch(lines[2]) if len(lines) > 2 else None
-    if match is None or shown is None:
+    lines, origin = body.splitlines(), read_origin(body)
+    match = _APPROVAL_LINE.fullmatch(lines[2]) if len(lines) > 2 else None
+    if match is None or origin is None:
         return None
-    plan_digest, manifest, services, options, listed = match.groups()
-    joined = base64.b64decode(listed)
+    plan_digest, manifest, services, options, encoded_changes = match.groups()
+    joined = base64.b64decode(encoded_changes)
     changes = frozenset(joined[at : at + _DIGEST_BYTES] for at in range(0, len(joined), _DIGEST_BYTES))
-    return Approval(plan_digest, manifest, services, options, shown.commit, changes, _unpacked(lines[-1], plan_digest))
+    plan = _read_plan(lines[-1], plan_digest)
+    return Approval(plan_digest, manifest, services, options, origin.commit, changes, plan)
 
 
-def _unpacked(line: str, digest: str) -> Plan | None:
-    match = _PACKED.fullmatch(line)
+def _read_plan(line: str, digest: str) -> Plan | None:
+    """Return the plan in the last line of a comment; None if it is missing, damaged or has another digest."""
+    match = _PLAN_LINE.fullmatch(line)
     if match is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The command `audit`: audit the catalogs of the manifest, and keep the report."""
+"""The command `audit`: audit the catalogs of the manifest, and add the report to the artifact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.action.inputs import Inputs
 from reconciler.action.job import Job
-from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
+from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
 from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.model import display
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _LONGEST_ANNOTATION = 4_000
 
 
-def audit(job: Job) -> StepEnd:
-    """Audit, and add the report to the artifact.
+def audit(job: Job) -> StepOutcome:
+    """Audit the catalogs, write the report into the artifact's folder, and return the outcome.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -38,7 +38,7 @@ def audit(job: Job) -> StepEnd:
 
     manifest, inputs = job.manifest, job.inputs  # loaded before `verbatim`, in which the runner ignores masks
     folder = job.folder / "audit"
-    shutil.rmtree(folder, ignore_errors=True)  # of an earlier step of the job
+    shutil.rmtree(folder, ignore_errors=True)  # an earlier step of the job may have written it
     lines: list[str] = []
     problems: list[str] = []
 
@@ -53,7 +53,7 @@ def audit(job: Job) -> StepEnd:
         try:
             problems += missing_roots(manifest)
             session = nullcontext() if inputs.engine == "local" else spark_session(job.spark_options)
-            failure, message = _verdict(run_audit(session, manifest, _options(inputs), report), inputs)
+            failure, message = _verdict(run_audit(session, manifest, _audit_options(inputs), report), inputs)
         except RefusedError:
             raise
         except (LancensError, BackendError) as error:
@@ -61,20 +61,21 @@ def audit(job: Job) -> StepEnd:
             problems += str(error).splitlines()
         lines, problems = ([display.message(job.secrets.scrub(line)) for line in texts] for texts in (lines, problems))
         print(*lines, *problems, sep="\n", flush=True)
-    title, written = f"lancens audit of {code(manifest.name)}", folder if folder.exists() else None
+    title = f"lancens audit of {code(manifest.name)}"
+    report_folder = folder if folder.exists() else None
     if failure is None:
-        return StepEnd(page=_page(title, lines), report=written)
+        return StepOutcome(page=_page(title, lines), report=report_folder)
     if failure is FailureReason.AUDIT_FAILED:
         message = "\n".join(filter(None, (message, *problems)))
     message = message[:_LONGEST_ANNOTATION]
     annotate("error", message, title=f"lancens: {failure}")
     page = _page(f"{title}: {failure}", [*lines, *problems])
     exit_code = 2 if failure is FailureReason.FINDINGS else 1
-    return StepEnd(page=page, exit_code=exit_code, failure=failure, message=message, report=written)
+    return StepOutcome(page=page, exit_code=exit_code, failure=failure, message=message, report=report_folder)
 
 
 def _verdict(document: AuditDocument, inputs: Inputs) -> tuple[FailureReason | None, str]:
-    """Return why the audit fails the step, if it does, and the message."""
+    """Return why the audit fails the step, or None, and the message of the failure."""
     if not document.complete:
         return FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"
     if document.fails(inputs.fail_on):
@@ -82,8 +83,8 @@ def _verdict(document: AuditDocument, inputs: Inputs) -> tuple[FailureReason | N
     return None, ""
 
 
-def _options(inputs: Inputs) -> AuditOptions:
-    """Return the options that the inputs of the step ask for.
+def _audit_options(inputs: Inputs) -> AuditOptions:
+    """Return the options of the audit that the inputs of the step set.
 
     Raises:
         LancensError: there is no such rule, none is left, or ``since-last`` lacks a history.

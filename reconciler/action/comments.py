@@ -1,4 +1,4 @@
-"""Comments on pull requests, and the issue of drift, each updated in place.
+"""Comments on pull requests, and the issue that reports drift, each updated in place.
 
 Each step that plans or applies has one comment. The issue is open for as long as the catalogs differ from the manifest.
 """
@@ -19,7 +19,7 @@ _EDITOR = """query($id: ID!) { node(id: $id) { ... on IssueComment { author { lo
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment by the token's own user."""
+    """A comment that the user of the token wrote."""
 
     id: int
     node_id: str
@@ -27,20 +27,20 @@ class Comment:
     url: str
 
 
-def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the documents that begin with ``marker`` and are by the token's own user.
+def _own_documents(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the comments or issues whose text begins with ``marker`` and whose author is the user of the token.
 
     The marker alone proves nothing: anybody who can comment can write it.
     """
     for document in documents:
-        starts = (document.get("body") or "").startswith(marker)
-        if starts and (document.get("user") or {}).get("login") == github.login:
+        has_marker = (document.get("body") or "").startswith(marker)
+        if has_marker and (document.get("user") or {}).get("login") == github.login:
             yield document
 
 
 def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
-    """Yield the own comments that begin with ``marker``, oldest first."""
-    for document in _own(github, github.pages(f"/issues/{number}/comments"), marker):
+    """Yield the comments on pull request ``number`` by the token's user that begin with ``marker``, oldest first."""
+    for document in _own_documents(github, github.pages(f"/issues/{number}/comments"), marker):
         yield Comment(int(document["id"]), str(document["node_id"]), str(document["body"]), str(document["html_url"]))
 
 
@@ -64,14 +64,14 @@ def put_comment(github: GitHub, number: int, marker: str, text: str, *, create: 
     return existing.url
 
 
-def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
-    return next(_own(github, github.pages("/issues", state="open", labels=LABEL), marker), None)
+def _find_open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
+    return next(_own_documents(github, github.pages("/issues", state="open", labels=LABEL), marker), None)
 
 
 def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
     """Open or update the issue with ``marker`` and return its address."""
     content = {"title": title, "body": f"{marker}\n{text}"}
-    existing = _open_issue(github, marker)
+    existing = _find_open_issue(github, marker)
     if existing is None:
         return str(github.post("/issues", {**content, "labels": [LABEL]})["html_url"])
     if any(existing[key] != value for key, value in content.items()):
@@ -81,7 +81,7 @@ def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
 
 def close_issue(github: GitHub, marker: str, reason: str) -> str:
     """Close the open issue with ``marker``, and return its address if there is one."""
-    existing = _open_issue(github, marker)
+    existing = _find_open_issue(github, marker)
     if existing is None:
         return ""
     github.post(f"/issues/{existing['number']}/comments", {"body": reason})

@@ -1,8 +1,8 @@
-"""The changes that a pull request makes to the `config` of catalogs.
+"""Find the changes that a pull request makes to the `config` of catalogs.
 
-They are shown first, since credentials go where ``config`` says. The manifest of the base is assembled from GitHub's
-API: the tree of its commit says which files are unchanged, and only the others are fetched. No placeholder of either
-manifest is resolved.
+They are shown first, since credentials go where ``config`` says. The manifest of the base branch is assembled in a
+temporary folder: the tree of the base commit, from GitHub's API, says which files of the checkout are unchanged, and
+only the others are fetched. No placeholder of either manifest is resolved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from reconciler.action.api import GitHubError
 from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
-from reconciler.action.pages import cut, fenced
+from reconciler.action.pages import cut_lines, fenced
 from reconciler.manifest import (
     UNTRUSTED,
     VARIABLES_FILE,
@@ -45,10 +45,10 @@ _INTRODUCTION = (
 )
 
 
-def config_changes(job: Job) -> ConfigChanges:
-    """Return every ``config`` that differs from the base of the pull request.
+def find_config_changes(job: Job) -> ConfigChanges:
+    """Return the differences of every ``config`` from the base of the pull request, as Markdown.
 
-    What cannot be compared is reported and does not stop the plan.
+    If the base cannot be read, the text says so, and the plan goes on.
 
     Raises:
         ManifestError: the manifest itself cannot be used.
@@ -58,96 +58,102 @@ def config_changes(job: Job) -> ConfigChanges:
         return ConfigChanges()
     manifest = job.manifest
     try:
-        groups = list(_compared(job, manifest, pull_request.base_commit))
+        groups = list(_differences(job, manifest, pull_request.base_commit))
     except (GitHubError, OSError) as error:
-        why = f"! the base of the pull request could not be read, so every `config` may be new: {error}"
-        return ConfigChanges(_block([display.message(why)]), whole=False)
+        line = f"! the base of the pull request could not be read, so every `config` may be new: {error}"
+        return ConfigChanges(_section([display.message(line)]), is_complete=False)
     if not groups:
         return ConfigChanges()
-    room = _LONGEST_BLOCK // len(groups)  # each group keeps its share
-    shown = [cut((display.shorten(line, _LONGEST_LINE) for line in group), room) for group in groups]
-    lines = [*chain.from_iterable(shown)]
-    return ConfigChanges(_block(lines), whole=shown == groups and length_of("\n".join(lines)) < 2 * _LONGEST_BLOCK)
+    limit = _LONGEST_BLOCK // len(groups)  # the same for each catalog and file, so that none hides another
+    cut_groups = [cut_lines((display.shorten(line, _LONGEST_LINE) for line in group), limit) for group in groups]
+    lines = [*chain.from_iterable(cut_groups)]
+    is_complete = cut_groups == groups and length_of("\n".join(lines)) < 2 * _LONGEST_BLOCK
+    return ConfigChanges(_section(lines), is_complete)
 
 
-def _block(lines: Iterable[str]) -> str:
+def _section(lines: Iterable[str]) -> str:
     return f"{_INTRODUCTION}{fenced(lines, 'diff', 2 * _LONGEST_BLOCK)}\n\n"
 
 
-def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
-    """Yield the differences of each catalog and file of variables."""
+def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
+    """Yield the lines of each catalog and each file of variables that differs from the base commit."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(item["path"]): str(item["sha"]) for item in answer.get("tree", []) if item.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
-        base = "it has too many files" if answer.get("truncated") else _base(job, tree, Path(folder))
+        base = "it has too many files" if answer.get("truncated") else _load_base(job, tree, Path(folder))
         if isinstance(base, str):
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
-        texts = {} if isinstance(base, str) else _texts(base)
-        before = {manifest.expanded(name): text for name, text in texts.items()}
-        for name, now in sorted(_texts(manifest).items()):
-            was = before.get(name, {})
-            lines = [line for key in sorted({*was, *now}) for line in _differing(key, was.get(key), now.get(key), key)]
-            lines += _files_differing(job, manifest.catalogs[name], tree)
+        texts = {} if isinstance(base, str) else _config_texts(base)
+        base_texts = {manifest.expanded(name): text for name, text in texts.items()}
+        for name, after in sorted(_config_texts(manifest).items()):
+            before = base_texts.get(name, {})
+            keys = sorted({*before, *after})
+            lines = [line for key in keys for line in _diff_lines(key, before.get(key), after.get(key), key)]
+            lines += _changed_files(job, manifest.catalogs[name], tree)
             if lines:
-                yield [f"! catalog {display.printable(name)}{'' if name in before else ', which is new'}", *lines]
+                yield [f"! catalog {display.printable(name)}{'' if name in base_texts else ', which is new'}", *lines]
         top = os.path.realpath(job.context.workspace)
-        beside = [
+        default_files = [
             Path(os.path.relpath(parent, top), VARIABLES_FILE).as_posix() for parent in folders_of(job.inputs.manifest)
         ]
-        for path in dict.fromkeys((*job.key.files, *beside)):
-            lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
+        for path in dict.fromkeys((*job.key.files, *default_files)):
+            lines = [*_changed_variables(job, manifest, tree, path, Path(folder, "variables"))]
             new = "" if path in tree else ", which is new"
             if lines:
                 yield [f"! the variables in {display.printable(path)}{new}", *lines]
 
 
-def _variables_differing(
+def _changed_variables(
     job: Job, manifest: Manifest, tree: Mapping[str, str], path: str, scratch: Path
 ) -> Iterator[str]:
-    """Yield the differing variables of a file that a ``config`` uses."""
-    here = job.context.workspace / path
+    """Yield the lines of the variables in the file ``path`` that a ``config`` uses and the pull request changes.
+
+    ``tree`` has the names that git gives the contents of the base's files, ``scratch`` is a file to overwrite.
+    """
+    file = job.context.workspace / path
     if path.startswith("../"):
         return
-    scratch.write_bytes(_content(job, here, tree[path])[0] if path in tree else b"")
+    scratch.write_bytes(_base_content(job, file, tree[path])[0] if path in tree else b"")
     try:
-        was = read_variables(str(scratch))
+        before = read_variables(str(scratch))
     except ManifestError:
-        was = {}
-    now = read_variables(str(here)) if here.is_file() else {}
-    keys = defaultdict(set)
+        before = {}
+    after = read_variables(str(file)) if file.is_file() else {}
+    config_keys = defaultdict(set)
     for catalog in manifest.catalogs.values():
         for entry in catalog.config.entries:
             for part in entry.template:
                 if not isinstance(part, str) and part.scheme == "var":
-                    keys[part.name].add(entry.key)
-    for name in sorted(keys):
-        sensitive = next((key for key in sorted(keys[name]) if is_sensitive_key(key)), name)
-        yield from _differing(name, was.get(name), now.get(name), sensitive)
+                    config_keys[part.name].add(entry.key)
+    for name in sorted(config_keys):
+        redact_as = next((key for key in sorted(config_keys[name]) if is_sensitive_key(key)), name)
+        yield from _diff_lines(name, before.get(name), after.get(name), redact_as)
 
 
-def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
+def _config_texts(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """Return the `impl` and the `config` of each catalog as they are written, by key."""
     return {
         name: {"impl": catalog.impl, **catalog.config.texts(manifest.folder)}
         for name, catalog in manifest.catalogs.items()
     }
 
 
-def _differing(key: str, was: str | None, now: str | None, sensitive: str) -> Iterator[str]:
-    """Yield the lines of a difference, redacted as for the key ``sensitive``."""
-    for sign, text in (("-", was), ("+", now)) if was != now else ():
+def _diff_lines(key: str, before: str | None, after: str | None, redact_as: str) -> Iterator[str]:
+    """Yield a line for each side of a value that differs, redacted as the value of the key ``redact_as``."""
+    for sign, text in (("-", before), ("+", after)) if before != after else ():
         if text is not None:
-            yield f"{sign}   {display.key(key)}: {display.value(redact_value(sensitive, text))}"
+            yield f"{sign}   {display.key(key)}: {display.value(redact_value(redact_as, text))}"
 
 
-def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
-    """Yield the names of differing files that a ``config`` reads."""
+def _changed_files(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each file that the ``config`` of ``catalog`` reads and the pull request changes."""
     workspace = os.path.realpath(job.context.workspace)
     for key, path in files_read_by(catalog.config):
         traversed = [os.path.relpath(hop, workspace) for hop in _paths_traversed(path)]
         inside = [Path(workspace, hop) for hop in traversed if not hop.startswith("..")]
-        if any(_blob_of(hop) != tree.get(os.path.relpath(hop, workspace)) for hop in inside):
-            shown = display.printable(os.path.relpath(path, workspace))
-            yield f"!   {display.key(key)}: the content of the file `{shown}` changes"
+        if any(_blob_name_of(hop) != tree.get(os.path.relpath(hop, workspace)) for hop in inside):
+            name = display.printable(os.path.relpath(path, workspace))
+            yield f"!   {display.key(key)}: the content of the file `{name}` changes"
 
 
 def _paths_traversed(path: str) -> Iterator[str]:
@@ -156,13 +162,14 @@ def _paths_traversed(path: str) -> Iterator[str]:
     yield os.path.realpath(path)
 
 
-def _blob_of(path: Path) -> str | None:
+def _blob_name_of(path: Path) -> str | None:
+    """Return the name that git gives the content of a file or symbolic link; None if there is neither."""
     if path.is_symlink():
-        return _blob(os.fsencode(path.readlink()))
-    return _blob(path.read_bytes()) if path.is_file() else None
+        return _blob_name(os.fsencode(path.readlink()))
+    return _blob_name(path.read_bytes()) if path.is_file() else None
 
 
-def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
+def _load_base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
     """Return the manifest of the base, or why it cannot be read."""
     workspace = Path(os.path.realpath(job.context.workspace))
     paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifest]
@@ -174,8 +181,8 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
         path = Path(name)
         if path.suffix not in _SUFFIXES or ".." in path.parts or not any(path.is_relative_to(root) for root in roots):
             continue
-        data, is_other = _content(job, workspace / path, sha)
-        fetched += is_other
+        data, was_fetched = _base_content(job, workspace / path, sha)
+        fetched += was_fetched
         if fetched > _MOST_FETCHED:
             return f"more than {_MOST_FETCHED} of its files differ"
         target = folder / path
@@ -188,14 +195,14 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
         return f"{len(error.problems)} errors in it" if exists else "it does not exist"
 
 
-def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
-    """Return a file of the base, fetched if it differs from ``here``, and whether."""
-    data = here.read_bytes() if here.is_file() else b""
-    if _blob(data) == sha:
+def _base_content(job: Job, checkout_file: Path, sha: str) -> tuple[bytes, bool]:
+    """Return the content that git names ``sha``, and whether it had to be fetched because the checkout differs."""
+    data = checkout_file.read_bytes() if checkout_file.is_file() else b""
+    if _blob_name(data) == sha:
         return data, False
     return base64.b64decode(job.github.get(f"/git/blobs/{sha}")["content"]), True
 
 
-def _blob(data: bytes) -> str:
+def _blob_name(data: bytes) -> str:
     """Return the name that git gives a file with this content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

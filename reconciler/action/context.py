@@ -50,10 +50,10 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """One run of a step.
+    """What GitHub says of the running step.
 
-    ``trust`` is what it may do, ``branch`` the pushed branch, ``planner`` a digest of the step that runs, ``run`` its
-    run and attempt, ``pull_request`` the subject of the event.
+    ``trust`` is what the step may do, ``branch`` the pushed branch, ``step_digest`` identifies the step in its
+    repository, ``run_attempt`` is the run and its attempt as ``RUN.ATTEMPT``, ``pull_request`` that of the event.
     """
 
     event: str
@@ -66,8 +66,8 @@ class StepContext:
     graphql_url: str
     run_url: str
     trust: Trust
-    planner: str
-    run: str
+    step_digest: str
+    run_attempt: str
     pull_request: PullRequest | None = None
 
     @property
@@ -77,7 +77,7 @@ class StepContext:
 
 
 def read_context(environment: Mapping[str, str]) -> StepContext:
-    """Return the context that ``environment`` and the event's file describe.
+    """Return the context that the environment variables and the file of the event describe.
 
     Raises:
         InputError: this is not a step of a workflow, or the event cannot be read.
@@ -92,7 +92,7 @@ def read_context(environment: Mapping[str, str]) -> StepContext:
     server = environment.get("GITHUB_SERVER_URL", "https://github.com")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
     branch = environment.get("GITHUB_REF_NAME", "")
-    document = _document(environment.get("GITHUB_EVENT_PATH", ""))
+    document = _read_event(environment.get("GITHUB_EVENT_PATH", ""))
     return StepContext(
         event=event,
         repository=repository,
@@ -104,14 +104,14 @@ def read_context(environment: Mapping[str, str]) -> StepContext:
         graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
         run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
         trust=trust_of(event, document, repository, branch),
-        planner=_planner(environment),
-        run=f"{environment.get('GITHUB_RUN_ID', '')}.{environment.get('GITHUB_RUN_ATTEMPT', '')}",
+        step_digest=_digest_step(environment),
+        run_attempt=f"{environment.get('GITHUB_RUN_ID', '')}.{environment.get('GITHUB_RUN_ATTEMPT', '')}",
         pull_request=_pull_request(event, document),
     )
 
 
-def _document(path: str) -> Mapping[str, Any]:
-    """Return the event's document; empty if it cannot be read."""
+def _read_event(path: str) -> Mapping[str, Any]:
+    """Return the JSON object that describes the event; empty if it cannot be read."""
     try:
         document = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -120,6 +120,11 @@ def _document(path: str) -> Mapping[str, Any]:
 
 
 def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None:
+    """Return the pull request of the event; None if the event is about something else.
+
+    Raises:
+        InputError: the event should have a pull request but has none that can be read.
+    """
     if not event.startswith("pull_request"):
         return None
     try:
@@ -128,8 +133,8 @@ def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None
         raise InputError(f"the event `{event}` has no readable pull request; see GITHUB_EVENT_PATH") from None
 
 
-def _planner(environment: Mapping[str, str]) -> str:
+def _digest_step(environment: Mapping[str, str]) -> str:
     """Return a digest of the workflow, the job with its matrix, and the step."""
     workflow = environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0] or environment.get("GITHUB_WORKFLOW", "")
-    step = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
-    return digest_of([workflow, *step])
+    names = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
+    return digest_of([workflow, *names])

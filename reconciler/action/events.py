@@ -49,7 +49,7 @@ _QUEUE_BRANCH: Final = "gh-readonly-queue/"
 
 
 def trust_of(event: str, document: Mapping[str, Any], repository: str, branch: str = "") -> Trust:
-    """Return what a run may do.
+    """Return what a run on this event may do with the manifest that it checked out.
 
     A merge queue starts three events for one commit: ``merge_group``, a push to its branch, and ``workflow_run``. All
     have the trust of ``merge_group``.
@@ -69,14 +69,15 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str, branch: s
 
 
 def _is_queued(document: Mapping[str, Any], branch: str) -> bool:
-    """Return whether the commit is one that a merge queue made."""
+    """Return whether a merge queue made the commit, by the branch of this run or of the run that triggered it."""
     run = document.get("workflow_run")
-    followed = run if isinstance(run, Mapping) else {}
-    heads = (branch, str(followed.get("head_branch")))
-    return followed.get("event") == _QUEUE_EVENT or any(head.startswith(_QUEUE_BRANCH) for head in heads)
+    triggering_run = run if isinstance(run, Mapping) else {}
+    branches = (branch, str(triggering_run.get("head_branch")))
+    return triggering_run.get("event") == _QUEUE_EVENT or any(name.startswith(_QUEUE_BRANCH) for name in branches)
 
 
 def _head_repository(event: str, document: Mapping[str, Any]) -> str | None:
+    """Return the repository of the commit in lower case, or None if the event names none."""
     try:
         if event == "workflow_run":
             return str(document["workflow_run"]["head_repository"]["full_name"]).lower()

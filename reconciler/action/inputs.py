@@ -1,4 +1,4 @@
-"""The inputs of the Action, and the key that they give a plan."""
+"""Read the inputs of the Action, and make the key that identifies a plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables of the runner and of this step: inputs, tokens of the job, addresses that issue tokens.
-_RUNNERS_OWN = re.compile(
+_RUNNER_VARIABLE = re.compile(
     r"(?:INPUT|ACTIONS|GITHUB|RUNNER|LANCENS_ACTION)_|LANCENS_(?:MATRIX|PATH|PYTHON|STARTED)$", re.IGNORECASE
 )
 _MOST_DIGITS = 10
@@ -47,34 +47,34 @@ class Command(StrEnum):
 
 
 class CommentWhen(StrEnum):
-    """When a pull request gets a comment; the same holds for the issue of drift."""
+    """When a pull request gets a comment; :attr:`NEVER` also turns off the issue that reports drift."""
 
     CHANGES_ONLY = "changes-only"
     ALWAYS = "always"
     NEVER = "never"
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _parse_lines(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _parse_words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
-def _names(text: str) -> frozenset[str]:
-    names = frozenset(_words(text))
+def _parse_variable_names(text: str) -> frozenset[str]:
+    names = frozenset(_parse_words(text))
     for name in sorted(names):
         if not _VARIABLE.fullmatch(name):
             raise ValueError("expected names of environment variables, without values")
-        if _RUNNERS_OWN.match(name):
+        if _RUNNER_VARIABLE.match(name):
             raise ValueError(f"{name} belongs to the runner, and a manifest cannot read it")
     return names
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _parse_pairs(text: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for number, line in enumerate(_lines(text), start=1):
+    for number, line in enumerate(_parse_lines(text), start=1):
         key, separator, value = line.partition("=")
         if not separator or not key:
             raise ValueError(f"expected NAME=VALUE in line {number}")
@@ -82,45 +82,45 @@ def _pairs(text: str) -> dict[str, str]:
     return pairs
 
 
-def _switch(text: str) -> bool:
+def _parse_switch(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("expected true or false")
     return text.lower() == "true"
 
 
-def _label(text: str) -> str:
+def _check_label(text: str) -> str:
     if not _LABEL.fullmatch(text):
         raise ValueError("expected up to 64 letters, digits, `.`, `_` and `-`")
     return text
 
 
-def _digest(text: str) -> str:
+def _check_digest(text: str) -> str:
     if not _DIGEST.fullmatch(text.lower()):
         raise ValueError("expected the 64 hexadecimal digits of the output `plan-sha256`")
     return text.lower()
 
 
-def _number(most: int) -> BeforeValidator:
-    def read(text: str) -> int:
+def _parse_number(most: int) -> BeforeValidator:
+    def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS and 1 <= int(text) <= most):
             raise ValueError(f"expected a number from 1 to {most}")
         return int(text)
 
-    return BeforeValidator(read)
+    return BeforeValidator(parse)
 
 
-Lines = Annotated[tuple[str, ...], BeforeValidator(_lines)]
-"""One a line."""
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-"""One a line, or separated by commas or spaces."""
-Pairs = Annotated[Mapping[str, str], BeforeValidator(_pairs)]
-Switch = Annotated[bool, BeforeValidator(_switch)]
+Lines = Annotated[tuple[str, ...], BeforeValidator(_parse_lines)]
+"""Texts on a line each."""
+Words = Annotated[tuple[str, ...], BeforeValidator(_parse_words)]
+"""Texts on a line each, or separated by commas or spaces."""
+Pairs = Annotated[Mapping[str, str], BeforeValidator(_parse_pairs)]
+Switch = Annotated[bool, BeforeValidator(_parse_switch)]
 
 
 class Inputs(BaseModel):
-    """The inputs, by their names in ``action.yml``.
+    """The inputs, by their names in ``action.yml`` with `_` for `-`.
 
-    ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name (empty: any).
+    ``environment`` names the variables that a manifest may read, ``allow_hosts`` the hosts it may name (empty: any).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -130,11 +130,11 @@ class Inputs(BaseModel):
     select: Lines = ()
     variables: Pairs = Field({}, repr=False)
     var_file: Lines = ()
-    environment: Annotated[frozenset[str], BeforeValidator(_names)] = frozenset()
+    environment: Annotated[frozenset[str], BeforeValidator(_parse_variable_names)] = frozenset()
     allow_hosts: Lines = ()
     allow_outside: Switch = False
     plan_file: str = ""
-    expect_digest: Annotated[str, BeforeValidator(_digest)] = ""
+    expect_digest: Annotated[str, BeforeValidator(_check_digest)] = ""
     require_approved_plan: Switch = True
     adopt: Switch = False
     take_over: Switch = False
@@ -143,8 +143,8 @@ class Inputs(BaseModel):
     skip_blocked: Switch = False
     no_probe: Switch = False
     comment: CommentWhen = CommentWhen.CHANGES_ONLY
-    label: Annotated[str, BeforeValidator(_label)] = DEFAULT_LABEL
-    parallelism: Annotated[int, _number(256)] = DEFAULT_PARALLELISM
+    label: Annotated[str, BeforeValidator(_check_label)] = DEFAULT_LABEL
+    parallelism: Annotated[int, _parse_number(256)] = DEFAULT_PARALLELISM
     engine: Literal["local", "spark"] = "local"
     master: str = ""
     spark_conf: Pairs = Field({}, repr=False)
@@ -153,13 +153,13 @@ class Inputs(BaseModel):
     fail_on: Literal["error", "warning", "note", "never"] = "never"
     rules: Words = ()
     skip_rules: Words = ()
-    stale_after: Annotated[int, _number(36_500)] = 180
+    stale_after: Annotated[int, _parse_number(36_500)] = 180
     history: str = ""
     since_last: Switch = False
     token: str = Field("", repr=False)
 
 
-_ONLY_WITH: Mapping[str, Command] = {
+_COMMAND_OF_INPUT: Mapping[str, Command] = {
     "plan_file": Command.APPLY,
     "expect_digest": Command.APPLY,
     "history": Command.AUDIT,
@@ -169,7 +169,7 @@ _ONLY_WITH: Mapping[str, Command] = {
     "stale_after": Command.AUDIT,
     "fail_on_unmanaged": Command.DRIFT,
 }
-_OF_A_PLAN = ("select", "adopt", "take_over", "recreate_lost")
+_PLAN_OPTIONS = ("select", "adopt", "take_over", "recreate_lost")
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
@@ -185,31 +185,31 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         first = error.errors(include_input=False, include_url=False)[0]
         context = first.get("ctx", {})
         problem = context.get("error") or f"expected {context.get('expected')}"
-        raise InputError(f"input `{_shown(str(first['loc'][0]))}`: {problem}") from None
-    _check_together(inputs)
+        raise InputError(f"input `{_input_name(str(first['loc'][0]))}`: {problem}") from None
+    _check_combinations(inputs)
     return inputs
 
 
-def _shown(name: str) -> str:
-    return name.replace("_", "-")
+def _input_name(field: str) -> str:
+    return field.replace("_", "-")
 
 
-def _check_together(inputs: Inputs) -> None:
+def _check_combinations(inputs: Inputs) -> None:
     """Reject inputs that the command would ignore.
 
     Raises:
         InputError: naming the first such input.
     """
     explicit, command = inputs.model_dump(exclude_defaults=True), inputs.command
-    for name, required in _ONLY_WITH.items():
+    for name, required in _COMMAND_OF_INPUT.items():
         if name in explicit and command is not required:
-            raise InputError(f"input `{_shown(name)}` goes with `command: {required}`, not with `{command}`")
-    for name in _OF_A_PLAN:
+            raise InputError(f"input `{_input_name(name)}` goes with `command: {required}`, not with `{command}`")
+    for name in _PLAN_OPTIONS:
         if name in explicit and command is Command.AUDIT:
-            raise InputError(f"input `{_shown(name)}` does not go with `command: audit`, which plans nothing")
-    for name in (*_OF_A_PLAN, "engine"):
+            raise InputError(f"input `{_input_name(name)}` does not go with `command: audit`, which plans nothing")
+    for name in (*_PLAN_OPTIONS, "engine"):
         if name in explicit and inputs.plan_file:
-            raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
+            raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_input_name(name)}`, not both")
     if inputs.expect_digest and not inputs.plan_file:
         raise InputError("input `expect-digest` goes with `plan-file`")
     if inputs.engine != "spark" and {"master", "spark_conf"} & explicit.keys():
@@ -232,15 +232,16 @@ class PlanKey:
 
     @classmethod
     def of(cls, inputs: Inputs, workspace: Path) -> PlanKey:
-        """Return the key of ``inputs``, with every path in one form."""
+        """Return the key of ``inputs``, with real paths relative to ``workspace``."""
         top = os.path.realpath(workspace)
 
-        def normalised(paths: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(sorted({Path(os.path.relpath(os.path.realpath(path), top)).as_posix() for path in paths}))
+        def normalise(path: str) -> str:
+            return Path(os.path.relpath(os.path.realpath(path), top)).as_posix()
 
+        manifests = tuple(sorted(set(map(normalise, inputs.manifest))))
         # The last of two files wins, so their order is part of the key.
-        files = tuple(file for path in inputs.var_file for file in normalised((path,)))
-        return cls(normalised(inputs.manifest), tuple(sorted(inputs.variables)), files, inputs.label)
+        files = tuple(map(normalise, inputs.var_file))
+        return cls(manifests, tuple(sorted(inputs.variables)), files, inputs.label)
 
     def __str__(self) -> str:
         variables = f" with the variables {', '.join(self.variables)}" if self.variables else ""
@@ -254,5 +255,5 @@ class PlanKey:
 
 
 def digest_of(parts: object) -> str:
-    """Return a short digest of ``parts`` as JSON."""
+    """Return a short digest of ``parts``, which can be anything that JSON can hold."""
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]

@@ -1,10 +1,10 @@
 """Install lancens for the Action, in a virtual environment of its own.
 
-Any Python 3 runs this as a script, with the standard library only, before lancens is installed: first to locate the
-environment and its downloads, so that a cache can be asked for them, then to install it if it is missing. Environment
-variables say what to install.
+Any Python 3 runs this as a script, with the standard library only, before lancens is installed. The step `locate`
+prints where the environment and its wheels belong, so that GitHub's cache can restore the wheels. The step `install`
+creates the environment if it is missing. Environment variables say what to install.
 
-The environment is named by a digest of everything in it, so that it can be reused from the runner's tool cache, which
+The environment is named after a digest of its content, so that it can be reused from the runner's tool cache, which
 self-hosted runners keep. GitHub's cache holds the downloaded wheels only. Any workflow that can write to it can guess
 the key, so each wheel is checked against the hashes of the lock before it is unpacked.
 
@@ -28,47 +28,53 @@ from pathlib import Path
 from typing import Any
 
 _OLDEST = (3, 11)
-_ON_SPARK = "spark"
+_SPARK_EXTRA = "spark"
 _COMPLETE = "lancens-complete"
 _DIGITS = 32
 _LOCK = "requirements.lock"
 _PROJECT = ("LICENSE", "README.md", "pyproject.toml", _LOCK)
 _ENTRY = re.compile(r"[A-Za-z0-9._-]+(\[[^]]*\])?==")
-_VIA = re.compile(r"^    # (?:via| ) (\S+)", re.MULTILINE)
+_DEPENDENT = re.compile(r"^    # (?:via| ) (\S+)", re.MULTILINE)
 
 
 class InstallError(Exception):
     """lancens cannot be installed as asked."""
 
 
-def locked(action_path: str, extras: "Collection[str]") -> str:
-    """Return the part of the checkout's lock that building with ``extras`` needs.
+def locked_requirements(action_path: str, extras: "Collection[str]") -> str:
+    """Return the entries of the checkout's lock that lancens with ``extras`` needs, to be built and to run.
 
     Raises:
-        InstallError: the checkout has no such extra.
+        InstallError: the project has no such extra.
     """
     import tomllib  # Python 3.10 has none, and installation_of reports that first
 
     project = tomllib.loads(Path(action_path, "pyproject.toml").read_text("utf-8"))
     entries: dict[str, list[str]] = {}
     for block in _entries(Path(action_path, _LOCK).read_text("utf-8")):
-        entries.setdefault(_plain(block), []).append(block)
-    askers = {name: set(map(_plain, _VIA.findall("".join(blocks)))) for name, blocks in entries.items()}
+        entries.setdefault(_project_name(block), []).append(block)
+    dependents = {
+        name: set(map(_project_name, _DEPENDENT.findall("".join(blocks)))) for name, blocks in entries.items()
+    }
     needed: set[str] = set()
-    todo = _direct(project, extras) | set(map(_plain, project["build-system"]["requires"]))
-    while todo:
-        needed |= todo
-        todo = {name for name, asked_by in askers.items() if name not in needed and asked_by & needed}
+    added = _direct_dependencies(project, extras) | set(map(_project_name, project["build-system"]["requires"]))
+    while added:
+        needed |= added
+        added = {name for name, needed_by in dependents.items() if name not in needed and needed_by & needed}
     return "".join(block for name, blocks in entries.items() if name in needed for block in blocks)
 
 
 def _entries(lock: str) -> "list[str]":
-    """Return the entries of a lock, each with its hashes."""
+    """Return the entries of a lock, each with its hashes and its comment on the dependents."""
     return [block for block in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE) if _ENTRY.match(block)]
 
 
-def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str]":
-    """Return the names of the direct dependencies of ``project``."""
+def _direct_dependencies(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str]":
+    """Return the names of the direct dependencies of ``project``, the content of a `pyproject.toml`.
+
+    Raises:
+        InstallError: it has no such extra.
+    """
     optional = project["project"]["optional-dependencies"]
     unknown = sorted(set(extras) - set(optional))
     if unknown:
@@ -81,19 +87,19 @@ def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str
                 requirements += [nested for name in reference[1].split(",") for nested in optional[name.strip()]]
             else:
                 requirements.append(requirement)
-    return set(map(_plain, requirements))
+    return set(map(_project_name, requirements))
 
 
-def _plain(requirement: str) -> str:
+def _project_name(requirement: str) -> str:
     """Return the normalised project name of a requirement."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]).lower()
 
 
 @dataclass(frozen=True)
 class Installation:
-    """The virtual environment to install lancens into, and the folder of its wheels with their key in a cache.
+    """The ``folder`` of the virtual environment, and the folder of its ``wheels`` with their ``key`` in GitHub's cache.
 
-    Without a folder, the runner's Python has lancens already. Without a key, nothing is cached.
+    ``folder`` is None if the runner's own Python has lancens already. ``key`` is empty if nothing is cached.
     """
 
     extras: "tuple[str, ...]" = ()
@@ -113,7 +119,7 @@ class Installation:
 
 
 def installation_of(environment: "Mapping[str, str]") -> Installation:
-    """Return where to install lancens.
+    """Return where to install lancens, by the inputs of the step, the runner's Python and the files of the Action.
 
     Raises:
         InstallError: the runner's Python is too old, or an input cannot be used.
@@ -125,21 +131,22 @@ def installation_of(environment: "Mapping[str, str]") -> Installation:
         return Installation()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     if environment.get("INPUT_ENGINE", "").strip() == "spark":
-        extras.add(_ON_SPARK)
-    named = tuple(sorted(extras))
+        extras.add(_SPARK_EXTRA)
+    sorted_extras = tuple(sorted(extras))
     action_path = environment["LANCENS_ACTION_PATH"]
     # A virtual environment depends on the version and the path of its Python.
     digest = hashlib.sha256("\0".join((sys.version, sys.executable, sysconfig.get_platform())).encode())
-    lock = locked(action_path, named)
+    lock = locked_requirements(action_path, sorted_extras)
     digest.update(lock.encode())
     for path in _sources(action_path):
         digest.update(f"\0{path}\0".encode() + Path(action_path, path).read_bytes())
-    cached = _switch("cache", environment, default="true")
+    use_cache = _switch("cache", environment, default="true")
     scratch = environment["RUNNER_TEMP"]
-    folder = Path(_tools(environment) if cached else scratch, f"lancens-{digest.hexdigest()[:_DIGITS]}")
-    fitting = (*map(str, sys.version_info[:2]), sysconfig.get_platform(), *platform.libc_ver(), lock)
-    key = f"lancens-wheels-{hashlib.sha256(chr(0).join(fitting).encode()).hexdigest()[:_DIGITS]}"
-    return Installation(named, folder, Path(scratch, key), key if cached else "")
+    folder = Path(_tool_cache(environment) if use_cache else scratch, f"lancens-{digest.hexdigest()[:_DIGITS]}")
+    # Wheels depend on less than the environment does.
+    wheels_for = (*map(str, sys.version_info[:2]), sysconfig.get_platform(), *platform.libc_ver(), lock)
+    key = f"lancens-wheels-{hashlib.sha256(chr(0).join(wheels_for).encode()).hexdigest()[:_DIGITS]}"
+    return Installation(sorted_extras, folder, Path(scratch, key), key if use_cache else "")
 
 
 def _switch(name: str, environment: "Mapping[str, str]", *, default: str) -> bool:
@@ -149,7 +156,7 @@ def _switch(name: str, environment: "Mapping[str, str]", *, default: str) -> boo
     return text == "true"
 
 
-def _tools(environment: "Mapping[str, str]") -> str:
+def _tool_cache(environment: "Mapping[str, str]") -> str:
     """Return the runner's tool cache, or a temporary folder if it is unsafe."""
     tools = environment.get("RUNNER_TOOL_CACHE", "")
     workspace = os.path.realpath(environment.get("GITHUB_WORKSPACE") or os.curdir)
@@ -172,10 +179,9 @@ def _sources(action_path: str) -> "list[str]":
 
 
 def install(installation: Installation, environment: "Mapping[str, str]") -> bool:
-    """Install lancens and rename it into place, so that nobody sees a part of it.
+    """Install lancens if it is missing, and return whether wheels were downloaded.
 
-    Returns:
-        Whether wheels were downloaded.
+    The environment is renamed into place, so that a concurrent job sees all of it or nothing.
 
     Raises:
         InstallError: pip failed.
@@ -183,9 +189,9 @@ def install(installation: Installation, environment: "Mapping[str, str]") -> boo
     if installation.folder is None or installation.is_complete:
         return False
     installation.folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{installation.folder.name}-", dir=installation.folder.parent) as partial:
-        built = Path(partial, "made")
-        downloaded = _make(built, installation, environment)
+    with tempfile.TemporaryDirectory(prefix=f"{installation.folder.name}-", dir=installation.folder.parent) as scratch:
+        built = Path(scratch, "made")
+        downloaded = _create_environment(built, installation, environment)
         (built / _COMPLETE).touch()
         if installation.folder.exists() and not installation.is_complete:
             shutil.rmtree(installation.folder, ignore_errors=True)
@@ -197,7 +203,7 @@ def install(installation: Installation, environment: "Mapping[str, str]") -> boo
     return downloaded
 
 
-def _make(folder: Path, installation: Installation, environment: "Mapping[str, str]") -> bool:
+def _create_environment(folder: Path, installation: Installation, environment: "Mapping[str, str]") -> bool:
     """Create the virtual environment ``folder`` with lancens in it; return whether wheels were downloaded."""
     action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
@@ -207,7 +213,7 @@ def _make(folder: Path, installation: Installation, environment: "Mapping[str, s
     pip = [python, "-I", "-m", "pip", "install", *quiet]
     offline = [*pip, "--no-index", "--find-links", str(installation.wheels)]
     with tempfile.TemporaryDirectory() as scratch:
-        lock = locked(action_path, installation.extras)
+        lock = locked_requirements(action_path, installation.extras)
         # The lock has the hash of every file that may be installed, whether it was cached or not.
         requirements_file = Path(scratch, "locked.txt")
         hashed = ["--require-hashes", "-r", str(requirements_file)]
@@ -222,13 +228,13 @@ def _make(folder: Path, installation: Installation, environment: "Mapping[str, s
                 if file.suffix != ".whl":
                     file.unlink()
             (installation.wheels / _COMPLETE).touch()
-        cached = {_plain(path.name.partition("-")[0]) for path in installation.wheels.glob("*.whl")}
-        # The rest has no wheels, as PySpark: building it takes the index, which has the builder.
-        for installer, is_cached in ((offline, True), (pip, False)):
-            entries = [entry for entry in _entries(lock) if (_plain(entry) in cached) is is_cached]
+        cached = {_project_name(path.name.partition("-")[0]) for path in installation.wheels.glob("*.whl")}
+        # Projects without wheels, such as PySpark, are built, and their build tools come from the index.
+        for pip_install, has_wheel in ((offline, True), (pip, False)):
+            entries = [entry for entry in _entries(lock) if (_project_name(entry) in cached) is has_wheel]
             if entries:
                 requirements_file.write_text("".join(entries), "utf-8")
-                run_pip([*installer, *hashed], isolated, "installing the dependencies of lancens")
+                run_pip([*pip_install, *hashed], isolated, "installing the dependencies of lancens")
         # lancens is built from a copy of the checkout, which other jobs may build at the same time.
         copy = Path(scratch, "lancens")
         for path in _sources(action_path):
@@ -239,7 +245,7 @@ def _make(folder: Path, installation: Installation, environment: "Mapping[str, s
 
 
 def _is_intact(wheels: Path, lock: str) -> bool:
-    """Return whether the downloads are complete, and each has a hash of ``lock``."""
+    """Return whether the downloads are complete, and the hash of each is in ``lock``."""
     if not (wheels / _COMPLETE).is_file():
         return False
     files = (path for path in wheels.iterdir() if path.name != _COMPLETE)
@@ -249,8 +255,8 @@ def _is_intact(wheels: Path, lock: str) -> bool:
 def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
     """Return the part of ``environment`` that an installer may see.
 
-    Indexes, proxies and certificates of the runner's owner or the workflow stay. Variables that configure Python, and
-    files of settings in the workspace, are removed.
+    Indexes, proxies and certificates that the runner's owner or the workflow has set stay. Variables that configure
+    Python, name the workspace, or name a file of settings by a relative path are removed.
     """
     workspace = environment.get("GITHUB_WORKSPACE") or os.curdir
     variables = {
@@ -264,17 +270,21 @@ def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
     return {**variables, "PYTHONSAFEPATH": "1"}
 
 
-def run_pip(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> None:
-    """Run a command of the installation; raise InstallError if it fails."""
+def run_pip(command: "list[str]", environment: "Mapping[str, str]", task: str) -> None:
+    """Run ``command`` in an empty folder.
+
+    Raises:
+        InstallError: the command failed; the error names the ``task``.
+    """
     with tempfile.TemporaryDirectory() as folder:
         # pip's own output in the log says why it failed.
-        done = subprocess.run(command, cwd=folder, env=environment, check=False)  # noqa: S603 - checked parts, no shell
-    if done.returncode:
-        raise InstallError(f"{doing} failed; see above")
+        process = subprocess.run(command, cwd=folder, env=environment, check=False)  # noqa: S603 - no shell
+    if process.returncode:
+        raise InstallError(f"{task} failed; see above")
 
 
-def main(doing: str) -> int:
-    """Write the outputs of the step `locate` or `install`, and return its exit code."""
+def main(step: str) -> int:
+    """Run the step `locate` or `install`, write its outputs to the runner's file, and return its exit code."""
     started = time.time()
     try:
         installation = installation_of(os.environ)
@@ -287,10 +297,10 @@ def main(doing: str) -> int:
             "there": str(installation.is_complete).lower(),
             "started": f"{started:.3f}",
         }
-        if doing == "install":
-            how = "installed already" if installation.is_complete else "installed"
+        if step == "install":
+            result = "installed already" if installation.is_complete else "installed"
             outputs = {"downloaded": str(install(installation, os.environ)).lower()}
-            print(f"lancens is {how} ({time.time() - started:.1f} s)")
+            print(f"lancens is {result} ({time.time() - started:.1f} s)")
     except InstallError as error:
         print(f"::error title=lancens::{error}")
         return 1

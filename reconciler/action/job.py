@@ -1,4 +1,4 @@
-"""The state of one run, which the commands share."""
+"""The running step: its inputs and context, and its manifest and plan, which the commands share."""
 
 from __future__ import annotations
 
@@ -34,40 +34,42 @@ if TYPE_CHECKING:
 _DIGITS_IN_NAME = 8
 # Shorter values would match by chance and stop plans that do not hold them.
 _SHORTEST_SECRET = 8
-# The current and previous folder: a relative `root` of a manifest resolves to it.
-_FOLDERS = frozenset({"PWD", "OLDPWD"})
+# "PWD" looks like a password, but a plan may show the current folder: a relative `root` resolves to it.
+_FOLDER_VARIABLES = frozenset({"PWD", "OLDPWD"})
 # Paths of secrets are not secret: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
-_PATHS = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
+_PATH_VARIABLE = re.compile(
+    r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE
+)
 
 
 class Secrets:
-    """The values of environment variables named like secrets (``DB_PASSWORD``).
+    """The values of environment variables that are named like secrets, such as ``DB_PASSWORD``.
 
-    No output of the Action may hold one: the runner masks secrets in logs, but not in comments, summaries and
+    No output of the Action may contain one: the runner masks secrets in logs, but not in comments, summaries and
     artifacts.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._names = {
+        self._names_by_value = {
             value: name
             for name, value in environment.items()
             if is_sensitive_key(name)
-            and name not in _FOLDERS
-            and not _PATHS.fullmatch(name)
+            and name not in _FOLDER_VARIABLES
+            and not _PATH_VARIABLE.fullmatch(name)
             and len(value) >= _SHORTEST_SECRET
         }
 
     def scrub(self, text: str) -> str:
         """Return ``text`` with every secret replaced."""
-        return scrub(text, self._names)
+        return scrub(text, self._names_by_value)
 
     def check(self, title: str, document: str) -> None:
-        """Refuse a JSON ``document``, called ``title``, that holds a secret.
+        """Check that a JSON ``document`` contains no secret; the error calls it ``title``.
 
         Raises:
-            RefusedError: naming the variable, without its value.
+            RefusedError: it does; the error names the variable, without its value.
         """
-        for value, name in self._names.items():
+        for value, name in self._names_by_value.items():
             if any(json.dumps(value, ensure_ascii=escaped)[1:-1] in document for escaped in (False, True)):
                 raise RefusedError(
                     FailureReason.REFUSED,
@@ -78,7 +80,7 @@ class Secrets:
 
 
 class Job:
-    """One run: its inputs and context, and what is computed from them once."""
+    """The running step: its inputs and context, and what several commands compute from them."""
 
     def __init__(self, inputs: Inputs, context: StepContext, environment: Mapping[str, str]) -> None:
         self.inputs = inputs
@@ -86,13 +88,13 @@ class Job:
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
         started = environment.get("LANCENS_STARTED", "")  # written by the step that installs lancens, if it ran
-        self._begun = float(started) if re.fullmatch(r"[0-9]+\.[0-9]+", started) else None
-        self.first = ConfigChanges()
-        """The changes of `config`, shown first even when planning fails."""
-        self.planned: Plan | None = None
-        """The current plan, once it was made."""
-        self.removed: Mapping[Key, str] = {}
-        """Notes on the data of the tables that the plan deregisters."""
+        self._install_started = float(started) if re.fullmatch(r"[0-9]+\.[0-9]+", started) else None
+        self.config_changes = ConfigChanges()
+        """The changes of `config`, shown before the plan, and also if planning fails."""
+        self.current_plan: Plan | None = None
+        """The plan that :meth:`plan` made, if it was called."""
+        self.removal_notes: Mapping[Key, str] = {}
+        """Notes on the data of the tables that the current plan deregisters."""
 
     @property
     def folder(self) -> Path:
@@ -102,7 +104,7 @@ class Job:
 
     @cached_property
     def github(self) -> GitHub:
-        """The repository's API."""
+        """GitHub's API for the repository."""
         context = self.context
         return GitHub(context.api_url, context.graphql_url, context.repository, self.inputs.token)
 
@@ -117,31 +119,32 @@ class Job:
         from reconciler.operations.manifests import load
 
         for path in self.inputs.manifest:
-            self._keep_inside(path, "manifest")
-        manifest = load(*self.inputs.manifest, variables=self.variables, policy=self._policy())
+            self._check_inside_checkout(path, "manifest")
+        manifest = load(*self.inputs.manifest, variables=self.variables, policy=self._manifest_policy())
         for warning in manifest.warnings:
             annotate("warning", str(warning), title="lancens: unused variable")
-        for catalog in manifest.catalogs.values() if self._resolves else ():
+        for catalog in manifest.catalogs.values() if self._resolves_placeholders else ():
             try:
-                hidden = catalog.resolve_config().secrets
+                secrets = catalog.resolve_config().secrets
             except ManifestError:
                 continue  # planning reports it, and validating needs no configuration
-            for secret in sorted(hidden):
+            for secret in sorted(secrets):
                 mask(secret)
         return manifest
 
     @property
-    def _resolves(self) -> bool:
+    def _resolves_placeholders(self) -> bool:
         """Whether placeholders of the manifest may be resolved."""
         return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
 
-    def _policy(self) -> Policy:
-        from reconciler.manifest import CHECKING, UNTRUSTED, Policy
+    def _manifest_policy(self) -> Policy:
+        """Return what the manifest may read and name, by the trust in the event and by the inputs."""
+        from reconciler.manifest import UNTRUSTED, VARIABLES_ONLY, Policy
 
         if self.context.trust is not Trust.FULL:
             return UNTRUSTED
         inputs = self.inputs
-        schemes = Policy().schemes if self._resolves else CHECKING.schemes
+        schemes = Policy().schemes if self._resolves_placeholders else VARIABLES_ONLY.schemes
         outside = inputs.allow_outside
         return Policy(schemes, inputs.environment, outside, inputs.allow_hosts or None, places_outside=outside)
 
@@ -156,7 +159,7 @@ class Job:
 
         values: dict[str, str] = {}
         for path in self.inputs.var_file:
-            self._keep_inside(path, "var-file")
+            self._check_inside_checkout(path, "var-file")
             try:
                 values |= read_variables(path)
             except ManifestError:
@@ -165,16 +168,22 @@ class Job:
                 raise InputError(f"input `var-file`: {error}") from None
         return {**values, **self.inputs.variables}
 
-    def _keep_inside(self, path: str, name: str) -> None:
-        """Reject a link out of the checkout: the commit's author chose its target."""
+    def _check_inside_checkout(self, path: str, input_name: str) -> None:
+        """Check that ``path`` is no link out of the checkout, whose target the author of the commit could choose.
+
+        A path that is itself outside, as the workflow names it, is accepted.
+
+        Raises:
+            InputError: it is such a link, and the input `allow-outside` is not set.
+        """
         top = os.path.realpath(self.context.workspace)
-        folder, last = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
-        inside = Path(os.path.realpath(folder), last).is_relative_to(top)
+        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
+        inside = Path(os.path.realpath(folder), name).is_relative_to(top)
         if inside and not self.inputs.allow_outside and not Path(os.path.realpath(path)).is_relative_to(top):
-            raise InputError(f"input `{name}`: {display.printable(path)} leads out of the checkout")
+            raise InputError(f"input `{input_name}`: {display.printable(path)} leads out of the checkout")
 
     def plan(self) -> Plan:
-        """Return the current plan, after printing it and annotating the manifest.
+        """Make the current plan, print it, annotate the manifest with it, and return it.
 
         Raises:
             LancensError: planning failed, or the plan would show a secret of the job.
@@ -185,8 +194,8 @@ class Job:
 
         inputs, started = self.inputs, monotonic()
         manifest = self.manifest  # loaded before `verbatim`, in which the runner ignores masks
-        with self._engine() as plan:
-            planned = plan(
+        with self._planning_function() as make_plan:
+            plan = make_plan(
                 manifest,
                 select=inputs.select,
                 adopt=inputs.adopt,
@@ -195,21 +204,21 @@ class Job:
                 allow_mass_removal=True,
                 parallelism=inputs.parallelism,
             )
-        self.secrets.check("the plan", planned.to_json())
+        self.secrets.check("the plan", plan.to_json())
         if not inputs.no_probe:
-            self.removed = describe_removed(planned, self.manifest, parallelism=inputs.parallelism)
-        with verbatim(closing_line(planned)):
-            print(f"{read_line(planned)}  {monotonic() - started:.1f} s")
-            if self._begun is not None:
-                print(f"Seconds to the plan, with installing: {time() - self._begun:.1f}")
-            print(render(planned, "text", removed=self.removed))
-        annotate_plan(planned, self.manifest.folder, self.context.workspace)
-        self.planned = planned
-        return planned
+            self.removal_notes = describe_removed(plan, self.manifest, parallelism=inputs.parallelism)
+        with verbatim(closing_line(plan)):
+            print(f"{read_line(plan)}  {monotonic() - started:.1f} s")
+            if self._install_started is not None:
+                print(f"Seconds to the plan, with installing: {time() - self._install_started:.1f}")
+            print(render(plan, "text", removed=self.removal_notes))
+        annotate_plan(plan, self.manifest.folder, self.context.workspace)
+        self.current_plan = plan
+        return plan
 
     @contextmanager
-    def _engine(self) -> Iterator[Callable[..., Plan]]:
-        """Yield the function that plans, on the engine that the inputs name."""
+    def _planning_function(self) -> Iterator[Callable[..., Plan]]:
+        """Yield the function that makes plans on the engine that the inputs name."""
         if self.inputs.engine == "local":
             from reconciler.operations.plan import plan
 
@@ -223,7 +232,7 @@ class Job:
 
     @property
     def spark_options(self) -> SparkOptions:
-        """Where Spark runs, if the inputs name it as the engine."""
+        """The options of Spark, if the inputs name it as the engine."""
         from reconciler.pipeline.session import SparkOptions
 
         return SparkOptions(self.inputs.master or None, self.inputs.spark_conf)
@@ -232,8 +241,8 @@ class Job:
     def merged_pull_requests(self) -> Sequence[PullRequest]:
         """The pull requests whose merge made the commit of this run: none or one, unless two have the same head.
 
-        GitHub also counts a pull request as merged if another one brings its head along: one that the other is stacked
-        on, or a copy by a fork.
+        GitHub also counts a pull request as merged if another one contains its head, for instance one that is stacked
+        on it, or a copy from a fork; these are left out.
         """
         context = self.context
         if context.pull_request is not None:
@@ -257,20 +266,21 @@ class Job:
 
     @property
     def merged_pull_request(self) -> PullRequest | None:
-        """The first of the merged pull requests, or None."""
+        """The first of :attr:`merged_pull_requests`, or None."""
         return next(iter(self.merged_pull_requests), None)
 
-    def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
-        """Create or update the comment of ``kind`` and return its address.
+    def comment(self, kind: str, text: str, *, number: int | None, has_news: bool) -> str:
+        """Create or update the comment of ``kind`` on pull request ``number``, and return its address.
 
-        With ``comment: changes-only``, a comment that is not ``worth`` reading is updated but never created.
+        Without a pull request, and with the input ``comment: never``, nothing is written and the address is empty. With
+        ``comment: changes-only``, a comment without news is updated but not created.
         """
         when = self.inputs.comment
         if number is None or when is CommentWhen.NEVER:
             return ""
-        create = worth or when is CommentWhen.ALWAYS
+        create = has_news or when is CommentWhen.ALWAYS
         return put_comment(self.github, number, self.marker(kind), text, create=create)
 
     def marker(self, kind: str) -> str:
-        """Return the first line of the comments of ``kind`` that this step writes."""
-        return marker(kind, self.key.digest, self.context.planner)
+        """Return the first line of the comments of ``kind`` (`plan` or `apply`) that this step writes."""
+        return marker(kind, self.key.digest, self.context.step_digest)

@@ -71,12 +71,12 @@ def reason_of(error: BaseException) -> FailureReason:
 
 
 @dataclass(slots=True)
-class StepEnd:
-    """The outcome of a step.
+class StepOutcome:
+    """The outcome of a step, which becomes its summary, outputs and artifact.
 
     ``exit_code`` is that of the command line (2: there are changes); the step itself fails if there is a ``failure``.
-    ``page`` is Markdown, ``appendix`` more of it for the summary only, ``results`` the result of each change of an
-    apply, ``report`` the folder of an audit's report.
+    ``page`` is Markdown for the summary, the artifact and the comment, ``appendix`` Markdown for the summary alone.
+    ``results`` are the results of the changes of an apply, ``report`` is the folder of an audit's report.
     """
 
     page: str
@@ -90,7 +90,7 @@ class StepEnd:
     report: Path | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the content of the file that the output ``json`` names."""
+        """Return the content of ``result.json``, the file that the output ``json`` names."""
         summary = Summary() if self.plan is None else self.plan.summary()
         return {
             "exit_code": self.exit_code,
@@ -104,8 +104,8 @@ class StepEnd:
         }
 
 
-def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]) -> None:
-    """Write the artifact's files into ``folder``, and the outputs."""
+def write_outputs(outcome: StepOutcome, folder: Path, environment: Mapping[str, str]) -> None:
+    """Write the files of the artifact into ``folder``, and the outputs of the step into the runner's file."""
     folder.mkdir(parents=True, exist_ok=True)
     document = outcome.document()
     files = {"markdown": folder / "plan.md", "json": folder / "result.json"}
@@ -148,6 +148,7 @@ def append_summary(page: str, environment: Mapping[str, str]) -> None:
 
 
 def _append(variable: str, text: str, environment: Mapping[str, str]) -> None:
+    """Append ``text`` to the file that the runner names in an environment variable, if it names one."""
     target = environment.get(variable)
     if target:
         with Path(target).open("a", encoding="utf-8", errors="backslashreplace") as opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 
-from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_line, essence, packed, shown_line
+from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_line, comparable_json, origin_line, plan_line
 from reconciler.action.inputs import DEFAULT_LABEL, PlanKey
 from reconciler.applier.report import ApplyReport, Status, result_line
 from reconciler.model import display
@@ -25,7 +25,7 @@ _LONGEST_MARKER = 200
 _MANIFESTS_NAMED = 3
 
 
-def cut(lines: Iterable[str], longest: int) -> list[str]:
+def cut_lines(lines: Iterable[str], longest: int) -> list[str]:
     """Return the lines that fit into ``longest`` characters, and a count of the rest."""
     fitting: list[str] = []
     room, left_out = longest, 0
@@ -39,69 +39,75 @@ def cut(lines: Iterable[str], longest: int) -> list[str]:
 
 
 def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
-    """Return ``lines`` as a block of code, without effect of Markdown and mentions."""
-    return markdown_text.fenced(cut(lines, longest), language)
+    """Return ``lines`` as a block of code of at most ``longest`` characters, in which no Markdown has an effect."""
+    return markdown_text.fenced(cut_lines(lines, longest), language)
 
 
 def plan_comment(
     plan: Plan,
     *,
     key: PlanKey,
-    shown: PlanOrigin,
+    origin: PlanOrigin,
     run_url: str,
     removed: Mapping[Key, str],
-    first: ConfigChanges,
+    config_changes: ConfigChanges,
 ) -> str:
     """Return the comment on a pull request that shows ``plan``, without its marker.
 
-    ``shown`` is the commit and run of the plan, ``removed`` has notes on the data of deregistered tables, ``first``
-    comes before the plan. A plan too long for a comment is cut: the comment then says what was left out and approves
-    nothing. It approves nothing either if ``first`` is not whole.
+    The comment approves the plan unless the plan is cut, to fit into a comment, or ``config_changes`` were cut.
+
+    Args:
+        plan: the plan to show.
+        key: names the plan in the last line.
+        origin: the commit and run of the plan.
+        run_url: the page of the run, which has the whole plan.
+        removed: notes on the data of the tables that the plan deregisters.
+        config_changes: are shown before the plan.
     """
-    tail = f"\n<sub>{called(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
-    header = shown_line(shown) + "\n"
-    limit = COMMENT_LIMIT - _LONGEST_MARKER - len(header) - length_of(tail) - length_of(first.text) - 1
-    head = approval_line(plan) + "\n\n"
+    tail = f"\n<sub>{key_prefix(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
+    header = origin_line(origin) + "\n"
+    limit = COMMENT_LIMIT - _LONGEST_MARKER - len(header) - length_of(tail) - length_of(config_changes.text) - 1
+    approval = approval_line(plan) + "\n\n"
     omissions = Omissions()
     body = pull_request_comment(
         plan,
-        commit=shown.commit,
+        commit=origin.commit,
         limit=limit,
         removed=removed,
-        approves=first.whole,
-        reserve=len(head),
+        approves=config_changes.is_complete,
+        reserve=len(approval),
         omissions=omissions,
     )
-    if omissions or not first.whole:
-        return header + "\n" + first.text + body + tail
-    attached = packed(plan)
-    fits = len(attached) < limit - len(head) - length_of(body)
-    return header + head + first.text + body + tail + (f"\n{attached}" if fits else "")
+    if omissions or not config_changes.is_complete:
+        return header + "\n" + config_changes.text + body + tail
+    attachment = plan_line(plan)
+    fits = len(attachment) < limit - len(approval) - length_of(body)
+    return header + approval + config_changes.text + body + tail + (f"\n{attachment}" if fits else "")
 
 
-def called(key: PlanKey) -> str:
-    """Return the start of a line that names the plan by its key."""
-    shown = [code(name) for name in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
+def key_prefix(key: PlanKey) -> str:
+    """Return the start of a line that names a plan: manifests, files of variables and label, each with a dot behind."""
+    parts = [code(name) for name in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
     left_out = len(key.manifests) - _MANIFESTS_NAMED
-    shown += [f"{left_out:,} more"] if left_out > 0 else []
-    shown += [f"label {code(key.label)}"] if key.label != DEFAULT_LABEL else []
-    return "".join(f"{name} · " for name in shown)
+    parts += [f"{left_out:,} more"] if left_out > 0 else []
+    parts += [f"label {code(key.label)}"] if key.label != DEFAULT_LABEL else []
+    return "".join(f"{part} · " for part in parts)
 
 
 def plan_body(plan: Plan, *, run_url: str) -> str:
-    """Return ``plan`` as the body of an issue."""
+    """Return ``plan`` as the body of an issue, with a link to the run that made it."""
     tail = f"\n[The run that saw this]({run_url})\n"
     return plan_summary(plan, limit=COMMENT_LIMIT - len(tail) - 500) + tail
 
 
 def plan_summary(plan: Plan, limit: int = _SUMMARY_LIMIT) -> str:
-    """Return ``plan`` for the summary of a step, cut to ``limit`` characters."""
+    """Return ``plan`` as Markdown for the summary of a step, cut to ``limit`` characters."""
     whole = render_markdown(plan)
     return whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)
 
 
 def applied_page(plan: Plan, report: ApplyReport) -> str:
-    """Return the results of applying ``plan``, failures first."""
+    """Return the results of applying ``plan`` as Markdown, failures first."""
     done = report.counts[Status.DONE] + report.counts[Status.ALREADY]
     name = code(plan.manifest.name)
     ending = "" if report.ok else ", and not all"
@@ -114,21 +120,21 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
 
 
 def code(name: str) -> str:
-    """Return ``name`` as a code span."""
+    """Return ``name`` as a code span of Markdown, shortened if it is long."""
     return markdown_text.code(display.shorten(display.printable(name), 100))
 
 
-def difference(approved: Plan | None, now: Plan) -> str:
-    """Return the difference between the approved plan and the current one."""
+def compare_plans(approved: Plan | None, now: Plan) -> str:
+    """Return Markdown that shows how the current plan ``now`` differs from the approved one, as a diff of its lines."""
     if approved is None:
         return (
             "The approved plan was too large for its comment; the artifact of the run that commented holds "
-            f"it. Now:\n\n{fenced(_lines(now))}"
+            f"it. Now:\n\n{fenced(_plan_lines(now))}"
         )
     before, after = _entries(approved), _entries(now)
-    gone = _only(approved, [entry for key, entry in before.items() if key not in after])
-    new = _only(now, [entry for key, entry in after.items() if key not in before])
-    lines = _compared(gone, new)
+    removed = _entry_lines(approved, [entry for key, entry in before.items() if key not in after])
+    added = _entry_lines(now, [entry for key, entry in after.items() if key not in before])
+    lines = _diff_lines(removed, added)
     if not lines:
         lines = ["  the same changes, planned on another state of the catalogs or with another manifest"]
     return (
@@ -138,29 +144,31 @@ def difference(approved: Plan | None, now: Plan) -> str:
     )
 
 
-def _compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return a diff of the lines; of too many, without a search for equal ones."""
+def _diff_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return a diff of the lines; if there are many, equal lines are not searched for."""
     if max(len(before), len(after)) > _COMPARED_LINES:
         return [*(f"- {line}" for line in before), *(f"+ {line}" for line in after)]
     # With this much context there is one hunk, behind two lines of names and one of line numbers.
-    compared = [*unified_diff(before, after, n=_COMPARED_LINES, lineterm="")]
-    return [f"{line[0]} {line[1:]}" for line in compared[3:]]
+    diff = [*unified_diff(before, after, n=_COMPARED_LINES, lineterm="")]
+    return [f"{line[0]} {line[1:]}" for line in diff[3:]]
 
 
 def _entries(plan: Plan) -> dict[str, Entry]:
-    return {essence(entry): entry for entry in entries_of(plan)}
+    """Return the entries of ``plan`` by their comparable JSON."""
+    return {comparable_json(entry): entry for entry in entries_of(plan)}
 
 
-def _only(plan: Plan, entries: Sequence[Entry]) -> list[str]:
+def _entry_lines(plan: Plan, entries: Sequence[Entry]) -> list[str]:
+    """Return the lines of ``entries`` as the text of ``plan`` shows them, without its closing line."""
     if not entries:
         return []
     changes = tuple(entry.model_copy(update={"depends_on": ()}) for entry in entries if isinstance(entry, Change))
     guards = tuple(entry for entry in entries if isinstance(entry, Protection))
     blocked = tuple(entry for entry in entries if isinstance(entry, Blocked))
-    return _lines(
+    return _plan_lines(
         plan.model_copy(update={"changes": changes, "guards": guards, "blocked": blocked, "waiting": (), "notes": ()})
     )[:-1]
 
 
-def _lines(plan: Plan) -> list[str]:
+def _plan_lines(plan: Plan) -> list[str]:
     return [line for line in render(plan, "text", full=True).splitlines() if line]

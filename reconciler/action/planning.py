@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.action.approval import PlanOrigin, marked, marker, shown_in
+from reconciler.action.approval import PlanOrigin, marker, marker_prefix, read_origin
 from reconciler.action.comments import Comment, close_issue, find_comments, put_comment, put_issue
-from reconciler.action.config_changes import config_changes
+from reconciler.action.config_changes import find_config_changes
 from reconciler.action.context import PullRequest
 from reconciler.action.inputs import CommentWhen, digest_of
 from reconciler.action.job import Job
-from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
-from reconciler.action.pages import called, code, fenced, plan_body, plan_comment, plan_summary
+from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
+from reconciler.action.pages import code, fenced, key_prefix, plan_body, plan_comment, plan_summary
 from reconciler.action.workflow import annotate
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.planner.plan import Plan, check_removals
 
 _LONGEST_NAME = 120
-"""GitHub refuses an issue whose title is longer than 256 characters."""
+"""The most characters that the plan's name may take of an issue's title, which GitHub limits to 256."""
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
@@ -31,29 +31,34 @@ _QUEUE = (
 )
 
 
-def plan(job: Job) -> StepEnd:
-    """Plan, and comment on the pull request."""
+def plan(job: Job) -> StepOutcome:
+    """Plan, and show the plan in a comment on the pull request.
+
+    Raises:
+        RefusedError: another step shows a plan of the same commit and key.
+        SafetyError: the plan removes more than the manifest allows.
+    """
     pull_request = job.context.pull_request
     if pull_request is not None and job.inputs.comment is not CommentWhen.NEVER:
         _refuse_second_plan(job, pull_request)
-    first = job.first = config_changes(job)
-    planned = job.plan()
+    config_changes = job.config_changes = find_config_changes(job)
+    plan = job.plan()
     if not job.inputs.allow_mass_removal:
-        check_removals(planned)
-    outcome = StepEnd(page=first.text + plan_summary(planned), plan=planned, exit_code=_exit_code(planned))
+        check_removals(plan)
+    outcome = StepOutcome(page=config_changes.text + plan_summary(plan), plan=plan, exit_code=_exit_code(plan))
     if pull_request is not None:
         text = plan_comment(
-            planned,
+            plan,
             key=job.key,
-            shown=PlanOrigin(pull_request.head, job.context.run),
+            origin=PlanOrigin(pull_request.head, job.context.run_attempt),
             run_url=job.context.run_url,
-            removed=job.removed,
-            first=first,
+            removed=job.removal_notes,
+            config_changes=config_changes,
         )
-        worth = bool(first.text or planned.blocked) or not planned.is_empty
-        outcome.comment_url = comment_plan(job, text, worth=worth)
+        has_news = bool(config_changes.text or plan.blocked) or not plan.is_empty
+        outcome.comment_url = comment_plan(job, text, has_news=has_news)
         if outcome.comment_url:
-            _withdraw_one_of_two(job, pull_request)
+            _withdraw_second_plan(job, pull_request)
     return outcome
 
 
@@ -62,10 +67,10 @@ def _exit_code(plan: Plan) -> int:
     return 3 if plan.blocked else 0 if plan.is_empty else 2
 
 
-def comment_plan(job: Job, text: str, *, worth: bool) -> str:
-    """Create or update the comment, unless the pull request has a newer commit.
+def comment_plan(job: Job, text: str, *, has_news: bool) -> str:
+    """Create or update the comment as :meth:`Job.comment` does, unless the pull request has a newer commit.
 
-    So a rerun of an old job does not overwrite the newest comment.
+    A rerun of an old job must not overwrite the newest comment.
     """
     pull_request = job.context.pull_request
     if pull_request is None or pull_request.from_fork or job.inputs.comment is CommentWhen.NEVER:
@@ -78,13 +83,13 @@ def comment_plan(job: Job, text: str, *, worth: bool) -> str:
         )
         annotate("notice", message, title="lancens")
         return ""
-    return job.comment("plan", text, number=pull_request.number, worth=worth)
+    return job.comment("plan", text, number=pull_request.number, has_news=has_news)
 
 
 # ---- duplicate plans -------------------------------------------------------------------------------------------------
 #
 # A merge can apply only one of two plans of a commit. Each step writes its own comment, and the second step is refused.
-# Two concurrent steps look again after they have written, so at least one of them sees the other.
+# Two concurrent steps look again after they have written, so at least one of them sees the other's comment.
 
 
 def _refuse_second_plan(job: Job, pull_request: PullRequest) -> None:
@@ -93,36 +98,36 @@ def _refuse_second_plan(job: Job, pull_request: PullRequest) -> None:
     Raises:
         RefusedError: another step does.
     """
-    # A step runs once an attempt, so an equal step that wrote in this attempt is another one.
-    for comment, shown, is_own in _shown_plans(job, pull_request):
-        if not is_own or shown.run == job.context.run:
-            raise RefusedError(FailureReason.DUPLICATE_PLAN, f"{_duplicate(job, comment)} Nothing was read.")
+    # A step runs once in an attempt: if this attempt has written our comment already, an equal step did.
+    for comment, origin, is_own in _plan_comments(job, pull_request):
+        if not is_own or origin.run_attempt == job.context.run_attempt:
+            raise RefusedError(FailureReason.DUPLICATE_PLAN, f"{_duplicate_message(job, comment)} Nothing was read.")
 
 
-def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
-    """Withdraw the plan that was just shown if another step shows one.
+def _withdraw_second_plan(job: Job, pull_request: PullRequest) -> None:
+    """Overwrite the comment that was just written if another step shows a plan of this commit with the same key.
 
     Raises:
-        RefusedError: it was withdrawn.
+        RefusedError: the comment was overwritten.
     """
-    for comment, _, is_own in _shown_plans(job, pull_request):
+    for comment, _, is_own in _plan_comments(job, pull_request):
         if not is_own:
-            message = _duplicate(job, comment)
-            text = f"\n{fenced([message])}\n<sub>{called(job.key)}</sub>\n"
+            message = _duplicate_message(job, comment)
+            text = f"\n{fenced([message])}\n<sub>{key_prefix(job.key)}</sub>\n"
             put_comment(job.github, pull_request.number, job.marker("plan"), text)
             raise RefusedError(FailureReason.DUPLICATE_PLAN, message)
 
 
-def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, PlanOrigin, bool]]:
-    """Yield the comments with a plan of this commit, and whether each is our own."""
+def _plan_comments(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, PlanOrigin, bool]]:
+    """Yield each comment that shows a plan of this commit, the plan's origin, and whether this step wrote it."""
     own_marker = job.marker("plan")
-    for comment in find_comments(job.github, pull_request.number, marked("plan", job.key.digest)):
-        shown = shown_in(comment.body)
-        if shown is not None and shown.commit == pull_request.head:
-            yield comment, shown, comment.body.startswith(own_marker)
+    for comment in find_comments(job.github, pull_request.number, marker_prefix("plan", job.key.digest)):
+        origin = read_origin(comment.body)
+        if origin is not None and origin.commit == pull_request.head:
+            yield comment, origin, comment.body.startswith(own_marker)
 
 
-def _duplicate(job: Job, comment: Comment) -> str:
+def _duplicate_message(job: Job, comment: Comment) -> str:
     return (
         f"{comment.url} shows another plan of {job.key} for this commit, by another job, step or workflow. Merging "
         "could only apply one of them: give each its own input `label`, to plan and to apply alike. If the other one "
@@ -133,32 +138,32 @@ def _duplicate(job: Job, comment: Comment) -> str:
 # ---- validate and drift ----------------------------------------------------------------------------------------------
 
 
-def validate(job: Job) -> StepEnd:
+def validate(job: Job) -> StepOutcome:
     """Check the manifest, without reading a catalog or a secret."""
     manifest = job.manifest
     parts = (count(number, kind) for kind, number in manifest.counts.items())
-    return StepEnd(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
+    return StepOutcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 
-def validate_untrusted(job: Job) -> StepEnd:
+def validate_untrusted(job: Job) -> StepOutcome:
     """Validate the manifest of an untrusted event, and say why it is not planned."""
-    why = _QUEUE if job.context.pull_request is None else _FORK
-    annotate("notice", why, title="lancens: validated only")
+    reason = _QUEUE if job.context.pull_request is None else _FORK
+    annotate("notice", reason, title="lancens: validated only")
     outcome = validate(job)
-    outcome.page += f"\n{why}\n"
+    outcome.page += f"\n{reason}\n"
     return outcome
 
 
-def drift(job: Job) -> StepEnd:
-    """Report drift from the committed manifest, and open, update or close its issue."""
-    planned = job.plan()
-    outcome = StepEnd(page=plan_summary(planned), plan=planned, exit_code=_exit_code(planned))
+def drift(job: Job) -> StepOutcome:
+    """Report drift from the committed manifest, and open, update or close the issue that reports it."""
+    plan = job.plan()
+    outcome = StepOutcome(page=plan_summary(plan), plan=plan, exit_code=_exit_code(plan))
     if job.inputs.comment is not CommentWhen.NEVER:
-        outcome.comment_url = _keep_issue(job, planned)
-    unmanaged = sum(catalog.unmanaged_tables for catalog in planned.catalogs)
-    if planned.blocked and job.inputs.fail_on_drift:
-        outcome.failure, outcome.message = FailureReason.BLOCKED, f"{count(len(planned.blocked), 'object')} blocked"
-    elif not planned.is_empty and job.inputs.fail_on_drift:
+        outcome.comment_url = _update_issue(job, plan)
+    unmanaged = sum(catalog.unmanaged_tables for catalog in plan.catalogs)
+    if plan.blocked and job.inputs.fail_on_drift:
+        outcome.failure, outcome.message = FailureReason.BLOCKED, f"{count(len(plan.blocked), 'object')} blocked"
+    elif not plan.is_empty and job.inputs.fail_on_drift:
         outcome.failure, outcome.message = FailureReason.DRIFT, "the catalogs differ from the manifest"
     elif unmanaged and job.inputs.fail_on_unmanaged:
         outcome.exit_code = outcome.exit_code or 2
@@ -168,15 +173,18 @@ def drift(job: Job) -> StepEnd:
     return outcome
 
 
-def _keep_issue(job: Job, plan: Plan) -> str:
-    # Workflows with the same `select` share one issue.
-    selected = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
-    first_line, run_url = marker("drift", job.key.digest, selected), job.context.run_url
+def _update_issue(job: Job, plan: Plan) -> str:
+    """Open or update the issue if ``plan`` has drift, otherwise close it; return its address, empty without an issue.
+
+    Workflows with the same `select` share one issue.
+    """
+    selection = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
+    first_line, run_url = marker("drift", job.key.digest, selection), job.context.run_url
     if not _exit_code(plan):
         subject = "What `select` names is" if job.inputs.select else "The catalogs are"
         return close_issue(job.github, first_line, f"{subject} what the manifest says again ([run]({run_url})).")
-    named = display.shorten(called(job.key).replace("`", ""), _LONGEST_NAME)
+    prefix = display.shorten(key_prefix(job.key).replace("`", ""), _LONGEST_NAME)
     blocked = f", {len(plan.blocked):,} blocked" if plan.blocked else ""
-    title = f"lancens: {named}the catalogs differ from the manifest ({count(len(plan.changes), 'change')}{blocked})"
+    title = f"lancens: {prefix}the catalogs differ from the manifest ({count(len(plan.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
     return put_issue(job.github, first_line, title, text + plan_body(plan, run_url=run_url))

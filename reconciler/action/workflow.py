@@ -1,7 +1,7 @@
-"""The log of a step: workflow commands, annotations, and text without effect.
+"""Print to the log of a step: annotations, masks, and text that the runner does not read as commands.
 
-GitHub shows ten annotations of each level a step. One is reserved for other messages of the step, and the last of the
-others counts the rest.
+GitHub shows ten annotations of each level in a step. lancens prints at most nine, and the last of them counts those
+left out; the tenth is reserved for other messages of the step.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands. The runner acts on a line that
 begins with ``::`` and on ``##[`` anywhere in a line, so foreign text is printed between ``::stop-commands::TOKEN`` and
@@ -43,19 +43,19 @@ class Annotation:
     column: int = 0
 
     def print(self) -> None:
-        """Print the workflow command."""
+        """Print the workflow command that creates the annotation."""
         values = {"file": self.file, "line": str(self.line or ""), "col": str(self.column or ""), "title": self.title}
-        properties = ",".join(f"{key}={_property(value)}" for key, value in values.items() if value)
-        _print(f"::{self.level} {properties}::{_data(self.message)}")
+        properties = ",".join(f"{key}={_escape_property(value)}" for key, value in values.items() if value)
+        _print_command(f"::{self.level} {properties}::{_escape_data(self.message)}")
 
 
 def annotate(level: Level, message: str, *, title: str) -> None:
-    """Show ``message`` on the page of the run."""
+    """Annotate the run with ``message``, without a file."""
     Annotation(level, title, message).print()
 
 
 def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
-    """Annotate the line of every change; ``folder`` is the manifest's."""
+    """Annotate the line of the manifest that each change comes from; ``folder`` is that of the manifest."""
     annotations = []
     for entry in entries_of(plan):
         reason = headline(entry)
@@ -68,11 +68,11 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
                 Annotation(_level(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)
             )
     for level in ("warning", "notice"):
-        _print_all([annotation for annotation in annotations if annotation.level == level], "changes")
+        _print_annotations([annotation for annotation in annotations if annotation.level == level], "changes")
 
 
 def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], workspace: Path) -> None:
-    """Annotate the line of every error in the manifest at ``manifests``."""
+    """Annotate the line of each error; ``manifests`` are the paths that the manifest was loaded from."""
     first = Path(manifests[0])
     folder = os.path.realpath(first if first.is_dir() else first.parent)
     annotations = [
@@ -86,7 +86,7 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
         )
         for problem in problems
     ]
-    _print_all(annotations, "errors")
+    _print_annotations(annotations, "errors")
 
 
 def _level(entry: Entry) -> Level:
@@ -99,13 +99,14 @@ def _level(entry: Entry) -> Level:
 def _relative(file: str, folder: str, workspace: Path) -> str:
     """Return the path of a manifest's file relative to the checkout.
 
-    It is relative to the current folder, or else to the manifest's.
+    ``file`` is relative to the current folder if it exists there, otherwise to ``folder``.
     """
     existing = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
     return Path(os.path.relpath(os.path.realpath(existing), os.path.realpath(workspace))).as_posix()
 
 
-def _print_all(annotations: Sequence[Annotation], kind: str) -> None:
+def _print_annotations(annotations: Sequence[Annotation], kind: str) -> None:
+    """Print as many annotations as GitHub shows, and the number of the others as so many more ``kind``."""
     fitting = annotations if len(annotations) <= _MOST_ANNOTATIONS else annotations[: _MOST_ANNOTATIONS - 1]
     for annotation in fitting:
         replace(annotation, message=display.shorten(annotation.message, _LONGEST_ANNOTATION)).print()
@@ -115,35 +116,35 @@ def _print_all(annotations: Sequence[Annotation], kind: str) -> None:
 
 
 def mask(secret: str) -> None:
-    """Mask ``secret`` in the log; outside of :func:`verbatim`, the runner does not print this command.
+    """Mask ``secret`` in the log. Call it outside :func:`verbatim`, where the runner would print the secret instead.
 
     The runner masks single lines, so each line of a longer text is masked.
     """
     for line in secret.splitlines():
         if len(line.strip()) >= _SHORTEST_MASK:
-            _print(f"::add-mask::{_data(line)}")
+            _print_command(f"::add-mask::{_escape_data(line)}")
 
 
 @contextmanager
 def verbatim(title: str) -> Iterator[None]:
     """Print a group whose lines the runner does not read as commands."""
     token = secrets.token_hex(16)
-    _print(f"::group::{_data(title)}")
-    _print(f"::stop-commands::{token}")
+    _print_command(f"::group::{_escape_data(title)}")
+    _print_command(f"::stop-commands::{token}")
     try:
         yield
     finally:
-        _print(f"::{token}::")
-        _print("::endgroup::")
+        _print_command(f"::{token}::")
+        _print_command("::endgroup::")
 
 
-def _print(command: str) -> None:
+def _print_command(command: str) -> None:
     print(command, flush=True)
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -135,10 +135,10 @@ class CatalogSource:
 
     def policy(self, *, checking: bool = False) -> Policy:
         """Return what a manifest may read; with ``checking``, no environment variable and no file but its own."""
-        from reconciler.manifest import CHECKING, OPEN
+        from reconciler.manifest import OPEN, VARIABLES_ONLY
 
         return replace(
-            CHECKING if checking else OPEN,
+            VARIABLES_ONLY if checking else OPEN,
             environment=self.allow_env or None,
             outside=self.allow_outside,
             hosts=self.allow_host or None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.manifest.config import ConfigText, ResolvedConfig
-from reconciler.manifest.policy import CHECKING
+from reconciler.manifest.policy import VARIABLES_ONLY
 from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
@@ -93,7 +93,7 @@ class Manifest(Renderable):
     def expanded(self, name: str) -> str:
         """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""
         try:
-            return Resolver(CHECKING, self.variables).name(name)
+            return Resolver(VARIABLES_ONLY, self.variables).name(name)
         except TemplateError:
             return name
 

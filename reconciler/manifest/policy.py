@@ -109,7 +109,7 @@ class Policy:
 OPEN = Policy()
 """The permissions at a command line: every variable, files beneath the manifest's folders, any host."""
 
-CHECKING = Policy(schemes=("var",))
+VARIABLES_ONLY = Policy(schemes=("var",))
 """The permissions to validate: no environment variable, and no file but the manifest's own."""
 
 UNTRUSTED = Policy(schemes=())

@@ -15,7 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_in, approval_line, marker, packed, shown_line
+from reconciler.action.approval import (
+    ConfigChanges,
+    PlanOrigin,
+    approval_line,
+    marker,
+    origin_line,
+    plan_line,
+    read_approval,
+)
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import fenced, plan_comment
 from reconciler.action.workflow import Annotation, annotate
@@ -118,8 +126,8 @@ def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
     key = PlanKey(("lancens.yaml",), ("tier",), ("prod.yaml",), "default")
     url = "https://github.com/acme/tables/actions/runs/1"
     shown = PlanOrigin("a" * 40, "1.1")
-    text = plan_comment(plan, key=key, shown=shown, run_url=url, removed={}, first=ConfigChanges())
-    approval = approval_in(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
+    text = plan_comment(plan, key=key, origin=shown, run_url=url, removed={}, config_changes=ConfigChanges())
+    approval = read_approval(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text.encode("utf-16-le", "surrogatepass")) // 2 < 65_536
     if approval is None:
         assert "approves nothing" in text
@@ -131,13 +139,15 @@ def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
 
 @given(st.text())
 def test_reading_any_comment_ends_in_an_approval_or_none(body: str) -> None:
-    assert approval_in(body) is None
+    assert read_approval(body) is None
 
 
 def test_a_packed_plan_that_was_changed_is_not_taken() -> None:
     plan = Plan(manifest=ManifestRef(name="store", digest="0" * 64, files=("lancens.yaml",)))
     other = plan.model_copy(update={"manifest": ManifestRef(name="other", digest="0" * 64, files=())})
-    approval = approval_in(f"m\n{shown_line(PlanOrigin('a' * 40, '1.1'))}\n{approval_line(plan)}\n\n{packed(other)}")
+    approval = read_approval(
+        f"m\n{origin_line(PlanOrigin('a' * 40, '1.1'))}\n{approval_line(plan)}\n\n{plan_line(other)}"
+    )
     assert approval is not None
     assert approval.plan is None
 

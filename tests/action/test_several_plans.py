@@ -119,7 +119,7 @@ def test_of_two_plans_at_the_same_moment_none_overwrites_the_other(
             others.append(workspace.pull_request())
         return ConfigChanges()
 
-    monkeypatch.setattr("reconciler.action.planning.config_changes", meanwhile)
+    monkeypatch.setattr("reconciler.action.planning.find_config_changes", meanwhile)
     late = workspace.pull_request()
     assert others[0].code == 0
     assert (late.code, late.outputs["failure-reason"]) == (1, "duplicate-plan")

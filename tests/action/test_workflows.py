@@ -14,7 +14,7 @@ import yaml
 
 from reconciler.action.inputs import Command, CommentWhen, Inputs, read_inputs
 from reconciler.action.install import InstallError, install, installation_of, isolated_environment
-from reconciler.action.outcome import FailureReason, StepEnd, write_outputs
+from reconciler.action.outcome import FailureReason, StepOutcome, write_outputs
 from tests.folders import FOLDERS
 from tests.servers.go_tools import actionlint
 
@@ -95,7 +95,7 @@ def test_the_defaults_of_the_action_are_those_of_the_code() -> None:
 
 
 def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
-    write_outputs(StepEnd(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
+    write_outputs(StepOutcome(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
     assert set(ACTION["outputs"]) == (written - {"folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.action.install import InstallError, install, installation_of, locked
+from reconciler.action.install import InstallError, install, installation_of, locked_requirements
 from reconciler.model.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_the_action_installs_what_the_lock_says_by_its_hashes(tmp_path: Path, mo
 def test_the_locked_part_is_closed(extras: list[str]) -> None:
     """Whatever an entry is there for is there itself, so that nothing is left to be looked up without a hash."""
     whole = _entries((ROOT / "requirements.lock").read_text())
-    part = _entries(locked(str(ROOT), extras))
+    part = _entries(locked_requirements(str(ROOT), extras))
     for name, entry in whole.items():
         wanted_by = set(re.findall(r"^    # via (\S+)|^    #   (\S+)", entry, re.MULTILINE))
         if any(set(filter(None, names)) & set(part) for names in wanted_by):
@@ -69,12 +69,12 @@ def test_the_locked_part_is_closed(extras: list[str]) -> None:
 
 def test_an_unknown_extra_is_refused() -> None:
     with pytest.raises(InstallError, match="there is no `gleu`; there are all, "):
-        locked(str(ROOT), ["gleu"])
+        locked_requirements(str(ROOT), ["gleu"])
 
 
 def test_a_file_that_is_another_one_is_not_installed(tmp_path: Path) -> None:
     """An index, or somebody on the way to it, hands out a file of its own under the right name."""
-    entry = _entries(locked(str(ROOT), []))["markupsafe"]
+    entry = _entries(locked_requirements(str(ROOT), []))["markupsafe"]
     name = entry.split(" ")[0].replace("==", "-")
     with zipfile.ZipFile(tmp_path / f"{name}-py3-none-any.whl", "w") as wheel:
         wheel.writestr("markupsafe.py", "raise SystemExit('owned')")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 
-from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_in, marker
+from reconciler.action.approval import ConfigChanges, PlanOrigin, marker, read_approval
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import plan_comment
 from reconciler.model import display
@@ -28,9 +28,14 @@ def comment_on(plan: Plan) -> tuple[str, bool]:
     """Return the comment that the Action writes, and whether it approves the plan."""
     key = PlanKey(("lancens.yaml",), (), (), "default")
     text = plan_comment(
-        plan, key=key, shown=PlanOrigin("a" * 40, "1.1"), run_url="https://ci", removed={}, first=ConfigChanges()
+        plan,
+        key=key,
+        origin=PlanOrigin("a" * 40, "1.1"),
+        run_url="https://ci",
+        removed={},
+        config_changes=ConfigChanges(),
     )
-    approval = approval_in(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
+    approval = read_approval(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text) <= COMMENT_LIMIT
     assert (approval is None) == ("approves nothing" in text)
     # The plan that an approving comment carries is not what a person reads.
