@@ -1,9 +1,10 @@
 """The reading order of a plan.
 
-By catalog: blocked and removed objects first, then moves, then by namespace. Equal entries fold over namespaces and
-catalogs: they are equal by codes, parameters and differences, never by words; what a policy changes, by the values it
-sets. Removals do not fold until there are
-more than ``REMOVALS_SHOWN``, and then by namespace.
+By catalog: blocked and removed objects first, then moves, then by namespace.
+
+Equal entries fold into one row, across namespaces and catalogs. Entries are equal by codes, parameters and differences,
+never by words; updates by a policy are equal by the values that it sets. Removals fold only if there are more than
+``REMOVALS_SHOWN``, and then only within a namespace.
 """
 
 from __future__ import annotations
@@ -34,32 +35,35 @@ from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import CatalogSummary, Plan
 
 FOLD_OVER = 20
-"""More entries of one kind in one namespace fold, equal or not."""
+"""More entries of one kind in a namespace fold, equal or not."""
 
 REMOVALS_SHOWN = 50
-"""Up to so many removals, none folds."""
+"""Up to this many removals, none folds."""
 
-NAMED = 5
-"""How many objects a fold names."""
+_NAMES_SHOWN = 5
+"""How many objects a fold names; equal removals fold above this number."""
 
-_EQUAL_OVER = 10
+_FOLD_EQUAL_OVER = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Many entries shown as one; ``common`` stands for all of them if they are equal."""
+    """Many entries shown as one row.
+
+    ``common`` shows what equal entries have in common; None if they are only of one kind.
+    """
 
     entries: Sequence[Entry]
     common: Entry | None = None
 
     @property
     def first(self) -> Entry:
-        """What it is sorted and styled by."""
+        """The entry that the fold is sorted and styled by."""
         return self.entries[0]
 
     @property
     def title(self) -> str:
-        """What it stands for, such as ``ns/*`` or ``306 tables in 3 catalogs``, escaped."""
+        """The objects of the fold, such as ``ns/*`` or ``306 tables in 3 catalogs``, escaped."""
         catalogs, namespaces = self._places()
         if len(catalogs) > 1:
             return f"{self._number} in {len(catalogs)} catalogs"
@@ -69,22 +73,22 @@ class Fold:
 
     @property
     def why(self) -> str:
-        """Why the objects are changed, behind their number if ``title`` lacks it; escaped."""
+        """The reason of the changes, after the number of objects if ``title`` lacks it; escaped."""
         reasons = {headline(entry) for entry in ([self.common] if self.common else self.entries)}
         parts = [] if self.title.startswith(self._number) else [self._number]
         return ": ".join((*parts, *reasons) if len(reasons) == 1 else parts)
 
     @property
     def source(self) -> str:
-        """The line, or else the file, that all of it is written in; escaped."""
+        """The manifest line, or else the file, that all entries share; escaped, empty if there is none."""
         for form in ("{0.file}:{0.line}", "{0.file}"):
             sources = {form.format(entry.source) for entry in self.entries if entry.source}
             if len(sources) == 1:
                 return display.printable(sources.pop())
         return ""
 
-    def names(self, omissions: Omissions, most: int = NAMED) -> str:
-        """Return the first addresses, below what they share, and how many more there are; escaped."""
+    def names(self, omissions: Omissions, most: int = _NAMES_SHOWN) -> str:
+        """Return the first ``most`` addresses without their shared part, and the number of the others; escaped."""
         catalogs, namespaces = self._places()
         shared = 0 if len(catalogs) > 1 else 1 if len(namespaces) > 1 else len(self.first.identifier)
         shown = omissions.first(self.entries, most)
@@ -93,9 +97,9 @@ class Fold:
         return ", ".join(named) + (f" and {unnamed:,} more" if unnamed else "")
 
     def by_namespace(self) -> Iterator[tuple[str, Sequence[Detail], Fold]]:
-        """Yield the parts of the fold: a namespace's address, and the details of all objects in the part.
+        """Yield a fold for each namespace and set of details, with the namespace's address and those details.
 
-        Details that the whole fold shares, which ``common`` has, are not among them.
+        Details that all entries share are left out: ``common`` has them.
         """
         parts: defaultdict[tuple[str, Identifier, Sequence[Detail]], list[Entry]] = defaultdict(list)
         for entry in self.entries:
@@ -104,7 +108,7 @@ class Fold:
             yield display.address(catalog, *namespace), details, Fold(entries)
 
     def _details(self, entry: Entry) -> Sequence[Detail]:
-        """Return where the data is, with an ellipsis for the object's name, and values that others do not have."""
+        """Return the location, with an ellipsis for the object's name, and values that differ from ``common``."""
         details: list[Detail] = []
         located = shown_location(entry)
         if located:
@@ -130,14 +134,14 @@ class Fold:
 
 
 Detail: TypeAlias = tuple[str, str]
-"""Words, escaped, and the value that they introduce."""
+"""A label, escaped, and its value."""
 
 Row: TypeAlias = Entry | Fold
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The rows of one catalog in reading order; ``name`` None: those that stand for several catalogs."""
+    """The rows of one catalog in reading order; ``name`` is None for rows that stand for several catalogs."""
 
     name: str | None
     summary: CatalogSummary | None
@@ -146,10 +150,10 @@ class Section:
 
 
 def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[Section, ...]:
-    """Return what stands for several catalogs, and each catalog; ``full``: nothing is folded."""
+    """Return a section for folds over several catalogs, and one a catalog; ``full`` folds nothing."""
     rows: defaultdict[str | None, list[Row]] = defaultdict(list)
     ordered = in_order(entries_of(plan))
-    for row in ordered if full else sorted(_folded(ordered), key=lambda row: _position(first_of(row))):
+    for row in ordered if full else sorted(_fold_equal(ordered), key=lambda row: _sort_key(first_of(row))):
         rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
     waiting = {
@@ -185,21 +189,21 @@ def _catalog_of(row: Row) -> str | None:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return blocked objects, removals, moves, the rest; each by namespace."""
-    return sorted(entries, key=_position)
+    """Return ``entries`` sorted: blocked objects, removals, moves, the rest; each by namespace."""
+    return sorted(entries, key=_sort_key)
 
 
-def comes_first(row: Row) -> bool:
+def is_risky(row: Row) -> bool:
     """Return whether a row is of blocked objects or removals."""
     return _risk(first_of(row)) < _MOVES
 
 
-def moves(row: Row) -> bool:
+def is_move(row: Row) -> bool:
     """Return whether a row is of moves."""
     return _risk(first_of(row)) == _MOVES
 
 
-_GOES, _MOVES, _REST = 1, 2, 3
+_REMOVALS, _MOVES, _REST = 1, 2, 3
 
 
 def _risk(entry: Entry) -> int:
@@ -208,11 +212,11 @@ def _risk(entry: Entry) -> int:
     if not isinstance(entry, Change):
         return _REST
     if entry.removes:
-        return _GOES
+        return _REMOVALS
     return _MOVES if entry.action is Action.MOVE_TABLE else _REST
 
 
-def _position(entry: Entry) -> tuple[int, Identifier, int, str]:
+def _sort_key(entry: Entry) -> tuple[int, Identifier, int, str]:
     if entry.kind == "namespace":
         return _risk(entry), entry.identifier, 0, ""
     return _risk(entry), entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
@@ -221,29 +225,29 @@ def _position(entry: Entry) -> tuple[int, Identifier, int, str]:
 # ---- folding ---------------------------------------------------------------------------------------------------------
 
 
-def _folded(entries: Sequence[Entry]) -> Iterator[Row]:
-    """Yield ``entries``, those that are equal as one :class:`Fold`, in any order."""
+def _fold_equal(entries: Sequence[Entry]) -> Iterator[Row]:
+    """Yield a :class:`Fold` for each large group of equal entries, and the other entries, unsorted."""
     equal: defaultdict[Hashable, list[Entry]] = defaultdict(list)
-    fold_removals = sum(_risk(entry) == _GOES for entry in entries) > REMOVALS_SHOWN
+    fold_removals = sum(_risk(entry) == _REMOVALS for entry in entries) > REMOVALS_SHOWN
     for entry in entries:
-        within = (entry.catalog, entry.identifier[:-1]) if _risk(entry) == _GOES else None
-        equal[entry.key if within and not fold_removals else (within, _cause(entry))].append(entry)
+        namespace = (entry.catalog, entry.identifier[:-1]) if _risk(entry) == _REMOVALS else None
+        equal[entry.key if namespace and not fold_removals else (namespace, _equality_key(entry))].append(entry)
     for group in equal.values():
-        if len(group) > (NAMED if _risk(group[0]) == _GOES else _EQUAL_OVER):
-            yield Fold(group, _common(_with_one_before(group)))
+        if len(group) > (_NAMES_SHOWN if _risk(group[0]) == _REMOVALS else _FOLD_EQUAL_OVER):
+            yield Fold(group, _without_own_names(_with_shared_values(group)))
         else:
             yield from group
 
 
-def with_folds(rows: Sequence[Row]) -> list[Row]:
-    """Return ``rows`` with more than ``FOLD_OVER`` of one kind in a namespace as one."""
+def fold_namespaces(rows: Sequence[Row]) -> list[Row]:
+    """Return ``rows``, with a fold for more than ``FOLD_OVER`` entries of one kind in a namespace."""
     alike: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     for row in rows:
-        if not isinstance(row, Fold) and not comes_first(row):
-            alike[_kind(row)].append(row)
+        if not isinstance(row, Fold) and not is_risky(row):
+            alike[_kind_key(row)].append(row)
     shown: list[Row] = []
     for row in rows:
-        group = [] if isinstance(row, Fold) or comes_first(row) else alike[_kind(row)]
+        group = [] if isinstance(row, Fold) or is_risky(row) else alike[_kind_key(row)]
         if not isinstance(row, Fold) and len(group) > FOLD_OVER:
             shown += [Fold(group)] if group[0] is row else []
         else:
@@ -251,21 +255,21 @@ def with_folds(rows: Sequence[Row]) -> list[Row]:
     return shown
 
 
-def _kind(entry: Entry) -> Hashable:
+def _kind_key(entry: Entry) -> Hashable:
     return entry.identifier[:-1], entry.kind, entry.symbol, word_of(entry)
 
 
-def _cause(entry: Entry) -> Hashable:
-    """Return what equal entries have in common."""
-    does = entry.action if isinstance(entry, Change) else entry.would if isinstance(entry, Protection) else None
-    content: Hashable = () if does and does.removes else (differences(entry), columns(entry), settings(entry))
+def _equality_key(entry: Entry) -> Hashable:
+    """Return a key that is the same for entries that may fold."""
+    action = entry.action if isinstance(entry, Change) else entry.would if isinstance(entry, Protection) else None
+    content: Hashable = () if action and action.removes else (differences(entry), columns(entry), settings(entry))
     if entry.code is ReasonCode.POLICY:
         content = tuple((field.label, field.after) for field in differences(entry))
-    return type(entry), entry.kind, does, entry.code, repr(sorted(_common(entry).params.items())), content
+    return type(entry), entry.kind, action, entry.code, repr(sorted(_without_own_names(entry).params.items())), content
 
 
-def _with_one_before(group: Sequence[Entry]) -> Entry:
-    """Return the first of equal entries, with an ellipsis for values before that are not those of all."""
+def _with_shared_values(group: Sequence[Entry]) -> Entry:
+    """Return the first of equal entries, with an ellipsis for previous values that the others do not share."""
     first = group[0]
     if not isinstance(first, Change) or first.code is not ReasonCode.POLICY:
         return first
@@ -278,27 +282,27 @@ def _with_one_before(group: Sequence[Entry]) -> Entry:
     return first.model_copy(update={"fields": tuple(fields)})
 
 
-def _common(entry: Entry) -> Entry:
-    """Return an entry with an ellipsis for its own name and locations in the parameters."""
+def _without_own_names(entry: Entry) -> Entry:
+    """Return ``entry`` with an ellipsis for its own name and locations in its parameters."""
     if not entry.params:
         return entry
     views = (entry.before, entry.after) if isinstance(entry, Change) else ()
-    named = {view.location for view in views if view is not None}
+    own_locations = {view.location for view in views if view is not None}
     if isinstance(entry, Blocked):
-        named = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
-    texts = sorted(filter(None, map(locations.redact, named)), key=len, reverse=True)
+        own_locations = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
+    texts = sorted(filter(None, map(locations.redact, own_locations)), key=len, reverse=True)
     own_text = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
     path = entry.identifier
     tails = ["/".join(path[start:]) for start in range(len(path)) if path[start:] != ("",)]
 
-    def without(value: object) -> object:
+    def shorten(value: object) -> object:
         if isinstance(value, tuple | list):
-            return tuple(without(each) for each in value)
+            return tuple(map(shorten, value))
         if not isinstance(value, str):
             return value
         return own_text.sub(display.ELLIPSIS, value) if own_text else value
 
-    params = {key: without(value) for key, value in entry.params.items()}
+    params = {key: shorten(value) for key, value in entry.params.items()}
     for key in ("name", "mirror"):
         value = params.get(key)
         tail = next((tail for tail in tails if isinstance(value, str) and value.endswith(tail)), "")
@@ -307,9 +311,9 @@ def _common(entry: Entry) -> Entry:
     return entry.model_copy(update={"params": params})
 
 
-def covered_line(shown_sections: Iterable[Section]) -> str:
+def approval_line(shown_sections: Iterable[Section]) -> str:
     """Return the sentence that approval covers folded removals; empty if none are folded."""
-    removals = [row for section in shown_sections for row in section.rows if _risk(first_of(row)) == _GOES]
+    removals = [row for section in shown_sections for row in section.rows if _risk(first_of(row)) == _REMOVALS]
     if not any(isinstance(row, Fold) for row in removals):
         return ""
     return f"Approval covers all {len(entries_in(removals)):,} removals, also those that are folded."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from reconciler.model.names import Identifier
-from reconciler.output.grouping import Fold, Row, comes_first, covered_line, entries_in, sections
+from reconciler.output.grouping import Fold, Row, approval_line, entries_in, is_risky, sections
 from reconciler.output.omissions import Omissions
 from reconciler.output.templating import render_page
 from reconciler.output.wording import (
@@ -39,7 +39,7 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
     total, shown_sections = len(entries_of(plan)), sections(plan, Omissions(limits=False))
 
     def is_open(entry: Entry) -> bool:
-        return comes_first(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(differences(entry) or columns(entry)))
+        return is_risky(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(differences(entry) or columns(entry)))
 
     return render_page(
         __package__,
@@ -47,7 +47,7 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
         plan=plan,
         total=total,
         tiles=[*_tiles(plan)],
-        covered=covered_line(shown_sections),
+        covered=approval_line(shown_sections),
         catalogs=[(section, [*_groups(section.rows)]) for section in shown_sections],
         choices=sorted({entry.catalog for entry in entries_of(plan)}),
         groups_open=total <= _OPEN_GROUPS_UP_TO,
@@ -84,6 +84,6 @@ def _tally(entries: Sequence[Entry]) -> _Tally:
 def _group_of(row: Row) -> Identifier | Fold | None:
     if isinstance(row, Fold):
         return row
-    if comes_first(row):
+    if is_risky(row):
         return None
     return row.identifier if row.kind == "namespace" else row.identifier[:-1]

@@ -15,11 +15,11 @@ from reconciler.output.grouping import (
     Fold,
     Row,
     Section,
-    comes_first,
-    covered_line,
+    approval_line,
     entries_in,
     first_of,
-    moves,
+    is_move,
+    is_risky,
     sections,
 )
 from reconciler.output.markdown_text import length_of
@@ -156,7 +156,7 @@ class _Comment:
             if section.waiting and not self._add(_part("sentence", sentence=section.waiting)):
                 self._omissions.notes += 1
             self._schemas(section)
-        covered = covered_line(shown_sections)
+        covered = approval_line(shown_sections)
         if covered and not self._add(_part("sentence", sentence=covered)):
             self._omissions.notes += 1
         self._notes()
@@ -199,8 +199,8 @@ class _Comment:
         """Add a catalog's rows: blocked and removed in sight, moves, the rest."""
         above = _part("catalog", section=section)
         shown = section.rows
-        sight = sum(comes_first(row) for row in shown)
-        moved = sum(moves(row) for row in shown)
+        sight = sum(is_risky(row) for row in shown)
+        moved = sum(is_move(row) for row in shown)
         if moved <= FOLD_OVER:
             sight, moved = sight + moved, 0
         if len(shown) - sight - moved <= FOLD_OVER and not moved:

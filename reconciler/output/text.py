@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.grouping import Fold, Row, covered_line, sections, with_folds
+from reconciler.output.grouping import Fold, Row, approval_line, fold_namespaces, sections
 from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     SYMBOLS,
@@ -129,7 +129,7 @@ class _View:
             if section.waiting:
                 yield from self._paragraph(section.waiting, _MARGIN)
             yield []
-        covered = covered_line(shown_sections)
+        covered = approval_line(shown_sections)
         if covered:
             yield from self._paragraph(covered, "", "remove")
             yield []
@@ -142,7 +142,7 @@ class _View:
     # ---- rows ----------------------------------------------------------------------------------------------------
 
     def _rows(self, rows: Sequence[Row]) -> Iterator[_Row]:
-        for item in rows if self._full else with_folds(rows):
+        for item in rows if self._full else fold_namespaces(rows):
             if isinstance(item, Fold):
                 yield self._row(item.first, item.title, item.why, item.source, self._fold_details(item))
             else:
