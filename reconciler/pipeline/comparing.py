@@ -29,7 +29,7 @@ from reconciler.pipeline.schemas import chunks
 from reconciler.pipeline.tasks import packed, unpacked
 from reconciler.pipeline.units import Listing, Unit, grouped
 from reconciler.planner.comparison import TableComparison
-from reconciler.planner.conflicts import hiding_places
+from reconciler.planner.conflicts import hiding_changes
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.facts import Facts
 from reconciler.planner.moves import NO_MOVES, TablePair, pairs
@@ -256,7 +256,7 @@ class Lookup:
         destinations = (change.destination for change in changes if _may_conflict(change))
         written = chain(destinations, *catalog.facts.stored.values())
         missing = () if source.capabilities.folds_case else (block.id for block in catalog.missing())
-        hiding = hiding_places(source.capabilities, changes, place_of)
+        hiding = hiding_changes(source.capabilities, changes, place_of)
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
             frozenset({*hiding, *(place_of(location) for location in written if location is not None)}),

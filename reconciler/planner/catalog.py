@@ -271,7 +271,7 @@ def _fingerprints(source: CatalogInput, context: CatalogContext, outcomes: Outco
         origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
         if origin is not None and origin in namespaces:
             neighbours["namespace", origin] = namespaces[origin]
-    for live in outcomes.in_the_way.values():
+    for live in outcomes.obstacles.values():
         neighbours["table" if isinstance(live, LiveTable) else "namespace", live.id] = live
     for key in sorted(neighbours.keys() - touched):
         kind, identifier = key

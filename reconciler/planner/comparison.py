@@ -42,12 +42,13 @@ _BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE, Ac
 class Outcomes:
     """The outcomes of comparing objects of one catalog, unordered.
 
-    ``drops`` are namespaces to drop if they are empty. ``conflicts.resolve`` moves the empty ones to ``changes``, moves
-    changes that wait for a blocked object to ``waiting``, and blocks conflicting changes. ``occupied`` are the
-    namespaces that stay because they are not empty, ``in_the_way`` the live objects that block others.
+    ``drops`` are the drops of namespaces, should these be empty. ``conflicts.resolve`` moves the possible drops to
+    ``changes``, moves changes that depend on a blocked object to ``waiting``, and moves conflicting changes to
+    ``blocked``. It fills ``occupied``, the namespaces that stay because they are not empty, and ``obstacles``, the live
+    objects that block a change.
 
     ``remarks`` are keyed by topic and namespace. ``counts`` are counts of a ``CatalogSummary``, by field name.
-    ``moving`` and ``moved`` are the ``moved`` lines with a table under its old name, and with one under its new name.
+    ``moving`` are the ``moved`` lines with a table under its old name, ``moved`` those with one under its new name.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -57,7 +58,7 @@ class Outcomes:
     waiting: list[Change] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     occupied: set[Identifier] = field(default_factory=set)
-    in_the_way: dict[Identifier, LiveNamespace | LiveTable] = field(default_factory=dict)
+    obstacles: dict[Identifier, LiveNamespace | LiveTable] = field(default_factory=dict)
     remarks: dict[tuple[NoteCode, Identifier], Remark] = field(default_factory=dict)
     moving: set[DesiredMove] = field(default_factory=set)
     moved: set[DesiredMove] = field(default_factory=set)

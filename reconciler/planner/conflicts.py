@@ -1,8 +1,8 @@
 """Resolve conflicts between the changes of one catalog.
 
-Only all changes together show that two need one location or name, or that a namespace is not empty. A change that
-depends on a blocked object waits: objects below it, and removals of what it would replace. Each newly blocked object
-may make more changes wait, so this repeats until nothing is found.
+Only all changes together show that two need one location or name, or that a namespace is not empty. A change waits if
+it depends on a blocked object: changes below a blocked namespace, and removals of an object whose name or location the
+blocked one would get. Each newly blocked object may make more changes wait, so this repeats until no conflict is left.
 """
 
 from __future__ import annotations
@@ -26,89 +26,99 @@ from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 from reconciler.planner.sharing import changes_columns, changes_tags, spoils
 
 _MOST_NOTES = 5
-_NAMED = 3
+_NAMES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Conflict:
-    """A change that conflicts with others, and the object or data in its way."""
+    """A change that must be blocked.
+
+    ``obstacle`` is the live object that it conflicts with, if any. ``unreferenced`` is the location of data that may be
+    its table's, and that no entry has.
+    """
 
     change: Change
     why: Why
-    with_live: LiveNamespace | LiveTable | None = None
+    obstacle: LiveNamespace | LiveTable | None = None
     unreferenced: str | None = None
 
 
 def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> None:
-    """Keep in ``changes`` what can be planned; block or delay the rest.
+    """Keep the changes that can be planned in ``outcomes.changes``; block the others, or let them wait.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not read.
-        outcomes: those of all its objects.
+        outcomes: those of all its objects; changed in place (see :class:`Outcomes`).
         tables: answers questions about the live tables as a whole.
     """
     candidates = outcomes.drops
-    held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
+    undecided = source.mirrored.undecided if source.mirrored else frozenset[Identifier]()
     moves = moves_of(source.desired) if candidates else NO_MOVES
     while True:
-        waits = _waits(outcomes, held, moves)
-        while waits is not None:
-            delayed = [change for change in (*outcomes.changes, *candidates) if waits(change)]
-            delayed = delayed or _made_in_vain(source, outcomes)
+        must_wait = _delay_rule(outcomes, undecided, moves)
+        while must_wait is not None:
+            delayed = [change for change in (*outcomes.changes, *candidates) if must_wait(change)]
+            delayed = delayed or _needless_namespaces(source, outcomes)
             if not delayed:
                 break
-            aside = {change.key for change in delayed}
+            delayed_keys = {change.key for change in delayed}
             outcomes.waiting += delayed
-            outcomes.changes = [change for change in outcomes.changes if change.key not in aside]
-            candidates = [change for change in candidates if change.key not in aside]
-            waits = _waits(outcomes, held, moves)
-        decided, outcomes.notes = _decide_drops(source, outcomes.changes, candidates, tables)
-        # One that stays may be what blocks the object that its removal waits for from then on.
+            outcomes.changes = [change for change in outcomes.changes if change.key not in delayed_keys]
+            candidates = [change for change in candidates if change.key not in delayed_keys]
+            must_wait = _delay_rule(outcomes, undecided, moves)
+        drops, outcomes.notes = _decide_drops(source, outcomes.changes, candidates, tables)
+        # A namespace that stays may block a new table of its name, for which its own removal waits from then on.
         outcomes.occupied |= {change.identifier for change in candidates}
-        outcomes.occupied -= {change.identifier for change in decided}
-        planned = [*outcomes.changes, *decided]
+        outcomes.occupied -= {change.identifier for change in drops}
+        planned = [*outcomes.changes, *drops]
         conflicts = {
             conflict.change.key: conflict
             for conflict in (
                 *_shared_locations(source, planned, tables, [*outcomes.blocked.values(), *outcomes.waiting]),
                 *_changed_data(source, planned, tables, outcomes.waiting),
                 *_taken_defaults(source, planned, tables),
-                *_hidden(source, planned, tables),
-                *_unreferenced(source, planned, tables),
-                *_namesakes(source, planned, tables),
+                *_hidden_tables(source, planned, tables),
+                *_unreferenced_data(source, planned, tables),
+                *_taken_names(source, planned, tables),
             )
         }
         if not conflicts:
-            outcomes.occupied -= _only_waiting(source, outcomes, candidates, tables)
+            outcomes.occupied -= _emptied_by_waiting(source, outcomes, candidates, tables)
             levels = source.capabilities.kept_levels
-            undroppable = {change.key: change for change in decided if len(change.identifier) <= levels}
-            outcomes.blocked |= {key: _blocked(_dropped_outside(source, change)) for key, change in undroppable.items()}
+            undroppable = {change.key: change for change in drops if len(change.identifier) <= levels}
+            outcomes.blocked |= {
+                key: _blocked_entry(_undroppable(source, change)) for key, change in undroppable.items()
+            }
             outcomes.changes = [change for change in planned if change.key not in undroppable]
             return
         for key, conflict in conflicts.items():
-            outcomes.blocked[key] = _blocked(conflict)
-            if conflict.with_live is not None:
-                outcomes.in_the_way[conflict.with_live.id] = conflict.with_live
+            outcomes.blocked[key] = _blocked_entry(conflict)
+            if conflict.obstacle is not None:
+                outcomes.obstacles[conflict.obstacle.id] = conflict.obstacle
         outcomes.changes = [change for change in outcomes.changes if change.key not in conflicts]
 
 
-def _only_waiting(
+def _emptied_by_waiting(
     source: CatalogInput, outcomes: Outcomes, candidates: Collection[Change], tables: LiveTables
 ) -> set[Identifier]:
-    """Return the namespaces that stay only for objects that wait, of which the plan says that they stay."""
+    """Return the namespaces that would be empty if the waiting changes were made.
+
+    They do not count as occupied: the plan already lists the objects that keep them.
+    """
     waiting = outcomes.waiting
     drops = [*candidates, *(change for change in waiting if change.action is Action.DROP_NAMESPACE)] if waiting else []
     emptied, _ = _decide_drops(source, [*outcomes.changes, *waiting], drops, tables)
     return {change.identifier for change in emptied}
 
 
-def _dropped_outside(source: CatalogInput, drop: Change) -> _Conflict:
+def _undroppable(source: CatalogInput, drop: Change) -> _Conflict:
+    """Return the conflict of a drop that the catalog only accepts through another tool."""
     command = source.capabilities.drop_command.replace("NAME", quote(drop.identifier[-1], safe=""))
     return _Conflict(drop, Why(ReasonCode.DROPPED_OUTSIDE, {"code": command}))
 
 
-def _made_in_vain(source: CatalogInput, outcomes: Outcomes) -> list[Change]:
-    """Return namespaces that a mirror creates only for blocked or waiting tables."""
+def _needless_namespaces(source: CatalogInput, outcomes: Outcomes) -> list[Change]:
+    """Return creations of namespaces that a mirror needs only for blocked or waiting tables."""
     blocks = source.desired.namespaces
     mirrored = [
         change
@@ -117,22 +127,24 @@ def _made_in_vain(source: CatalogInput, outcomes: Outcomes) -> list[Change]:
     ]
     if not mirrored:
         return []
-    held = _above(
+    needed_later = _ancestors(
         entry.identifier for entry in (*outcomes.blocked.values(), *outcomes.waiting) if entry.kind == "table"
     )
-    used = _above(
+    needed_now = _ancestors(
         change.identifier for change in outcomes.changes if change.kind == "table" and change.after is not None
     )
-    return [change for change in mirrored if change.identifier in held - used]
+    return [change for change in mirrored if change.identifier in needed_later - needed_now]
 
 
-def _above(tables: Iterable[Identifier]) -> set[Identifier]:
+def _ancestors(tables: Iterable[Identifier]) -> set[Identifier]:
+    """Return all namespaces that contain one of ``tables``, at any depth."""
     return {table[:depth] for table in tables for depth in range(1, len(table))}
 
 
-def _blocked(conflict: _Conflict) -> Blocked:
+def _blocked_entry(conflict: _Conflict) -> Blocked:
+    """Return the plan's entry for a change that is blocked, with the states it was decided by."""
     change = conflict.change
-    # What an entry shows is not recorded of blocked tables.
+    # A blocked table does not record the columns that its entry shows.
     before = change.before.model_copy(update={"shown_columns": None}) if change.before else None
     return Blocked(
         catalog=change.catalog,
@@ -152,83 +164,90 @@ def _blocked(conflict: _Conflict) -> Blocked:
     )
 
 
-def _waits(outcomes: Outcomes, mirrors: Collection[Identifier], moves: Moves) -> Callable[[Change], bool] | None:
-    """Return a function that tells whether a change waits; None if none can.
+def _delay_rule(outcomes: Outcomes, undecided: Collection[Identifier], moves: Moves) -> Callable[[Change], bool] | None:
+    """Return a function that tells whether a change must wait; None if no change must.
 
-    ``mirrors`` are the tables that wait for their source.
+    Args:
+        outcomes: with the blocked objects and the changes that wait already.
+        undecided: the tables of a mirror that wait for their source table.
+        moves: the catalog's ``moved`` lines.
     """
-    if not outcomes.blocked and not mirrors:
+    if not outcomes.blocked and not undecided:
         return None
     if any(entry.code is ReasonCode.CATALOG_TOO_NEW for entry in outcomes.blocked.values()):
         return lambda _: True
-    above = {entry.identifier for entry in outcomes.blocked.values() if entry.kind == "namespace"}
-    held: list[Blocked | Change] = [*outcomes.blocked.values(), *outcomes.waiting]
-    places = {locations.place(entry.destination) for entry in held if entry.destination is not None}
-    names = {entry.key for entry in held if entry.is_new}
+    blocked_namespaces = {entry.identifier for entry in outcomes.blocked.values() if entry.kind == "namespace"}
+    unplanned: list[Blocked | Change] = [*outcomes.blocked.values(), *outcomes.waiting]
+    needed_places = {locations.place(entry.destination) for entry in unplanned if entry.destination is not None}
+    needed_names = {entry.key for entry in unplanned if entry.is_new}
     stored_names = {entry.kept_as for entry in outcomes.blocked.values() if entry.kept_as is not None}
 
-    def waits(change: Change) -> bool:
+    def must_wait(change: Change) -> bool:
         identifier = change.identifier
-        if change.kind == "table" and identifier in mirrors:
+        if change.kind == "table" and identifier in undecided:
             return True
-        if above and any(identifier[:depth] in above for depth in range(1, len(identifier))):
+        if blocked_namespaces and any(identifier[:depth] in blocked_namespaces for depth in range(1, len(identifier))):
             return True
         if not change.action.removes:
             return False
         if identifier in stored_names:
             return True
-        # Its new name gets the properties of others from it.
-        to = moves.namespace_target_of(identifier) if change.kind == "namespace" else None
-        if to is not None and (change.catalog, change.kind, to) in names:
+        # A namespace under its new name takes over the properties that others set under the old one.
+        new_name = moves.namespace_target_of(identifier) if change.kind == "namespace" else None
+        if new_name is not None and (change.catalog, change.kind, new_name) in needed_names:
             return True
-        place = change.before.location if change.before else None
-        return (place is not None and locations.place(place) in places) or change.namesake in names
+        location = change.before.location if change.before else None
+        frees_place = location is not None and locations.place(location) in needed_places
+        return frees_place or change.namesake in needed_names
 
-    return waits
+    return must_wait
 
 
 def _decide_drops(
     source: CatalogInput, changes: Sequence[Change], candidates: Collection[Change], tables: LiveTables
 ) -> tuple[list[Change], list[Note]]:
-    """Return the drops of namespaces that will be empty, and notes on the others."""
+    """Return the drops among ``candidates`` whose namespaces will be empty, and notes on the other namespaces."""
     if not candidates:
         return [], []
-    held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
-    held.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
-    held.subtract(change.moved_from[:-1] for change in changes if change.moved_from is not None)
-    held.update(change.identifier[:-1] for change in changes if change.is_new)
+    contents = Counter(dict(tables.count_in({change.identifier for change in candidates})))
+    contents.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
+    contents.subtract(change.moved_from[:-1] for change in changes if change.moved_from is not None)
+    contents.update(change.identifier[:-1] for change in changes if change.is_new)
     children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
     drops: list[Change] = []
-    remaining: list[Params] = []
+    kept: list[Params] = []
     for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
         identifier = change.identifier
         occupants = source.facts.occupants.get(identifier, ())
-        staying = held[identifier] + len(children[identifier]) + len(occupants)
+        staying = contents[identifier] + len(children[identifier]) + len(occupants)
         if staying:
-            sample: Params = {"names": tuple(sorted(occupants)[:_NAMED])} if occupants else {}
-            remaining.append({"where": change.address, "count": staying, **sample})
+            sample: Params = {"names": tuple(sorted(occupants)[:_NAMES_SHOWN])} if occupants else {}
+            kept.append({"where": change.address, "count": staying, **sample})
         else:
             drops.append(change)
             children[identifier[:-1]].discard(identifier)
-    return drops, [*_kept_notes(source.desired.name, remaining)]
+    return drops, [*_notes_on_kept(source.desired.name, kept)]
 
 
-def _kept_notes(catalog: str, remaining: Sequence[Params]) -> Iterator[Note]:
-    """Yield notes on namespaces that are not empty; many of them are one note."""
-    if len(remaining) <= _MOST_NOTES:
-        yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in remaining)
+def _notes_on_kept(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
+    """Yield a note on each namespace that is not empty; a single one if there are many."""
+    if len(kept) <= _MOST_NOTES:
+        yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in kept)
         return
-    sample = tuple(sorted(params["where"] for params in remaining)[:_NAMED])
-    counts: Params = {"count": len(remaining), "names": sample, "more": len(remaining) - _NAMED}
+    sample = tuple(sorted(params["where"] for params in kept)[:_NAMES_SHOWN])
+    counts: Params = {"count": len(kept), "names": sample, "more": len(kept) - _NAMES_SHOWN}
     yield Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACES, params=counts)
 
 
 def _shared_locations(
-    source: CatalogInput, changes: Collection[Change], tables: LiveTables, held: Sequence[Blocked | Change]
+    source: CatalogInput, changes: Collection[Change], tables: LiveTables, unplanned: Sequence[Blocked | Change]
 ) -> Iterator[_Conflict]:
-    """Yield tables that share a location with a dataset to be written."""
+    """Yield the conflicts of changes that write a first dataset where another table has its location.
+
+    ``unplanned`` are the blocked objects and the waiting changes.
+    """
     place_of = source.facts.place_of
     touched = _touched(changes)
     created = {
@@ -244,7 +263,7 @@ def _shared_locations(
     for change in changes:
         if change.destination:
             arriving[place_of(change.destination)].append(change)
-    for entry in sorted(held, key=lambda entry: entry.identifier, reverse=True):
+    for entry in sorted(unplanned, key=lambda entry: entry.identifier, reverse=True):
         writing = created.get(place_of(entry.destination)) if entry.kind == "table" and entry.destination else None
         if writing is not None and writing.key != entry.key:
             yield _Conflict(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": entry.address}))
@@ -252,17 +271,17 @@ def _shared_locations(
         sharing = sorted(arriving[location], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
             rival = next(rival for rival in sharing if rival is not change)
-            yield _Conflict(change, _shared(location, rival.address))
+            yield _Conflict(change, _why_shared(location, rival.address))
 
 
 def _changed_data(
     source: CatalogInput, changes: Collection[Change], tables: LiveTables, waiting: Collection[Change]
 ) -> Iterator[_Conflict]:
-    """Yield changes of data that is not what another table at its location asks for afterwards."""
+    """Yield the conflicts of changes of data after which another block at the location is not met."""
     place_of, blocks = source.facts.place_of, source.desired.tables
     writing = {change.key for change in changes if changes_columns(change) or changes_tags(change)}
     if not writing:
-        return  # the places of a large fleet cost seconds
+        return  # resolving the places of a large catalog takes seconds
     managed = (change for change in (*changes, *waiting) if change.identifier in blocks)
     placed = [(change, place_of(change.destination)) for change in managed if change.destination]
     changing = [(change, location) for change, location in placed if change.key in writing]
@@ -277,23 +296,23 @@ def _changed_data(
     for change, location in changing:
         mine = columns.get(change.identifier)
         for name, live in sorted(sharing[location].items(), key=itemgetter(0)):
-            # Of two changes of columns, the later one would find others than it was planned on.
-            is_late = mine is not None and name < change.identifier and columns.get(name, mine) != mine
-            if name != change.identifier and (is_late or spoils(change, blocks[change.identifier], blocks[name])):
-                yield _Conflict(change, _shared(location, address(change.catalog, name)), live)
+            # Of two changes of columns, the first one spoils what the second was planned on.
+            is_second = mine is not None and name < change.identifier and columns.get(name, mine) != mine
+            if name != change.identifier and (is_second or spoils(change, blocks[change.identifier], blocks[name])):
+                yield _Conflict(change, _why_shared(location, address(change.catalog, name)), live)
 
 
 def _touched(changes: Iterable[Change]) -> set[Identifier | None]:
-    """Return the names of the tables that change, before and afterwards."""
+    """Return the names of the tables that change, with their old names if they move."""
     return {name for change in changes if change.kind == "table" for name in (change.identifier, change.moved_from)}
 
 
-def _shared(location: str, other: str) -> Why:
+def _why_shared(location: str, other: str) -> Why:
     return Why(ReasonCode.LOCATION_SHARED, {"name": other, "location": locations.redact(location)})
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
-    """Yield new tables whose default location holds data of a table that stays.
+    """Yield the conflicts of new tables whose default location has the data of a table that stays.
 
     A moved table keeps its data at the default location of its old name.
     """
@@ -318,34 +337,44 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
             yield _Conflict(change, Why(ReasonCode.DEFAULT_LOCATION_TAKEN, params), table)
 
 
-def _enters(change: Change) -> bool:
-    """Return whether an entry comes to a location where it was not before."""
+def _enters_location(change: Change) -> bool:
+    """Return whether a change gives an entry a location that it did not have."""
     before = change.before.location if change.before else None
     return change.destination is not None and not locations.same(before, change.destination)
 
 
-def hiding_places(
+def hiding_changes(
     capabilities: Capabilities, changes: Iterable[Change], place_of: Callable[[str], str]
 ) -> dict[str, Change]:
-    """Return the places at which a new entry would hide a table that only a directory makes, each with its change."""
+    """Return the changes that would hide a table without an entry, by that table's location.
+
+    A catalog that ``lists_root`` lists directories as tables, unless an entry has the same location or one below it.
+
+    Args:
+        capabilities: those of the catalog.
+        changes: the planned changes.
+        place_of: normalises a location and resolves its symbolic links.
+    """
     return {
         location: change
         for change in (changes if capabilities.lists_root else ())
-        if change.destination and _enters(change)
+        if change.destination and _enters_location(change)
         for location in locations.and_above(place_of(change.destination))
     }
 
 
-def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
-    """Yield tables whose entry would hide another table, which only its directory under the root makes one.
+def _hidden_tables(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield the conflicts of entries that would hide a table which is listed for its directory alone.
 
-    Hiding is what a block for the directory of such a table is for, unless the manifest wants that table, too.
+    Only tables that the manifest or a mirror asks for conflict; any other may be hidden by a block for its directory.
     """
     place_of = source.facts.place_of
-    entering = hiding_places(source.capabilities, changes, place_of)
+    entering = hiding_changes(source.capabilities, changes, place_of)
     if not entering:
         return
-    leaving = {change.identifier for change in changes if change.before and (change.after is None or _enters(change))}
+    leaving = {
+        change.identifier for change in changes if change.before and (change.after is None or _enters_location(change))
+    }
     blocks = source.desired.tables
     for table in sorted(tables.at(entering, source.facts), key=lambda table: table.id, reverse=True):
         change = entering[place_of(table.location)]
@@ -356,29 +385,29 @@ def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTable
             yield _Conflict(change, Why(ReasonCode.HIDES_TABLE, params), table)
 
 
-def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
-    """Yield new tables whose data may be at a location that no entry has."""
+def _unreferenced_data(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield the conflicts of new tables whose data may be at a location that no entry has."""
     place_of, stored = source.facts.place_of, source.facts.stored
-    doubts = [
+    possible = [
         (change, location)
         for change in changes
         if change.kind == "table" and change.before is None
         for location in reversed(stored.get(change.identifier, ()))
     ]
-    if not doubts:
+    if not possible:
         return
     taken = {
-        place_of(table.location) for table in tables.at({place_of(location) for _, location in doubts}, source.facts)
+        place_of(table.location) for table in tables.at({place_of(location) for _, location in possible}, source.facts)
     }
     taken |= {place_of(change.destination) for change in changes if change.destination}
-    for change, location in doubts:
+    for change, location in possible:
         if place_of(location) not in taken:
             why = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(location)})
             yield _Conflict(change, why, unreferenced=location)
 
 
-def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
-    """Yield new objects whose name a live object of the other kind keeps."""
+def _taken_names(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield the conflicts of new objects whose name a live object of the other kind keeps."""
     new = [change for change in changes if change.is_new]
     if not source.capabilities.one_name_space or not new:
         return
@@ -387,8 +416,8 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
     namespaces = {change.identifier for change in new if change.kind == "namespace"}
     taken = {table.id: table for table in tables.named(namespaces)}
     for change in new:
-        possible = source.live.namespaces if change.kind == "table" else taken
-        live = possible.get(change.identifier)
+        others = source.live.namespaces if change.kind == "table" else taken
+        live = others.get(change.identifier)
         if live is None:
             continue
         if takes_emptied_name(change, left):

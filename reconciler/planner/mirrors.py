@@ -62,14 +62,14 @@ class MirroredTables:
 
     ``desired`` has the mirrored tables and the catalog's own blocks. ``written`` are tables whose data the source's
     plan writes. ``origins`` names the source tables of names without one in their block: several with one name, and
-    removed ones. ``held`` are the names that wait for a blocked source table. ``tables`` counts the source's tables,
-    ``own`` the objects that the manifest names.
+    removed ones. ``undecided`` are the names that wait for a blocked source table. ``tables`` counts the source's
+    tables, ``own`` the objects that the manifest names.
     """
 
     desired: DesiredCatalog
     written: Mapping[Identifier, Storage]
     origins: Mapping[Identifier, tuple[Identifier, ...]]
-    held: frozenset[Identifier]
+    undecided: frozenset[Identifier]
     tables: int
     own: int
 
