@@ -35,12 +35,16 @@ from reconciler.storage import Executors
 
 ItemT = TypeVar("ItemT")
 
-_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
-"""Carried out even if the entry is in its final state: data may be missing, and reads may hide a leftover.
+_ALWAYS_CARRIED_OUT = frozenset(
+    {Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE}
+)
+"""The actions to carry out even if the entry is in its planned state.
 
-So are changes of shown columns and of tags, which separate calls read."""
-_IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
-"""The catalog rejects these if the name is taken, and nothing is written before."""
+Its data may still be missing, and a read may hide an entry or namespace that is left. So are changes of shown columns
+and of tags carried out, which no read of the entry tells.
+"""
+_FAILS_IF_TAKEN = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
+"""The actions that the catalog rejects if the name is taken, and that write nothing before: no read is needed."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 
 
@@ -78,10 +82,10 @@ def execute(
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
-    _refuse_unusable(plan)
+    _refuse_redacted(plan)
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing), executors)
     run.carry_out(max(1, parallelism), stop, on_event)
-    report = ApplyReport(run.in_order(), journal.location, interrupted=stop.is_set())
+    report = ApplyReport(run.results_in_order(), journal.location, interrupted=stop.is_set())
     try:
         journal.summary(report)
     except ApplyError as error:  # the run reads as unfinished, and in object storage the last outcomes are missing
@@ -89,15 +93,16 @@ def execute(
     return report
 
 
-def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
-    """Wait for an item in ``queue``, and return all there are."""
+def _drain(queue: SimpleQueue[ItemT]) -> list[ItemT]:
+    """Remove and return all items of ``queue``; wait until there is at least one."""
     items = [queue.get()]
     while not queue.empty():
         items.append(queue.get())
     return items
 
 
-def _refuse_unusable(plan: Plan) -> None:
+def _refuse_redacted(plan: Plan) -> None:
+    """Raise ApplyError if a change would write a secret that the saved plan does not keep."""
     for change in plan.changes:
         if change.after and change.after.location and REDACTED in change.after.location:
             raise ApplyError(
@@ -114,7 +119,7 @@ def _refuse_unusable(plan: Plan) -> None:
 
 
 class _Run:
-    """The changes of one run and their results so far."""
+    """The changes of one run, and the results so far by the change's position in the plan."""
 
     def __init__(
         self,
@@ -128,60 +133,63 @@ class _Run:
         self.changes, self.backends, self.journal = changes, backends, journal
         self.secrets, self.missing, self.executors = secrets, missing, executors
         self.results: dict[int, ChangeResult] = {}
-        self.working = threading.Semaphore()
+        self.slots = threading.Semaphore()
 
-    def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
-        """Perform changes, ``most`` at a time, until none can start.
+    def carry_out(self, parallelism: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
+        """Carry out all changes, ``parallelism`` at a time; start no other one once ``stop`` is set.
 
-        Changes that a catalog commits together count as one.
+        Changes that a catalog commits together count as one. A change holds one of the ``slots`` while it uses the
+        catalog. More changes than that are in flight if the journal is slow: the others wait for it.
         """
         changes, schedule = self.changes, Schedule(self.changes)
         is_upkeep = any(change.job is not None for change in changes)  # which commits to datasets, not to a catalog
         widths = {name: 1 if is_upkeep else backend.commits_together for name, backend in self.backends.items()}
         widest = max(widths.values(), default=1)
-        ahead = most * (self.journal.ahead if widest == 1 else 1)  # a wide one has many waiting anyway
-        self.working, started = threading.Semaphore(most * widest), Counter[str]()
-        with ThreadPoolExecutor(max_workers=ahead * widest, thread_name_prefix="apply") as pool:
-            in_flight: dict[Future[ChangeResult], int] = {}
+        # Where a catalog commits many changes together, enough of them wait anyway.
+        limit = parallelism * (self.journal.ahead if widest == 1 else 1)
+        self.slots, started = threading.Semaphore(parallelism * widest), Counter[str]()
+        with ThreadPoolExecutor(max_workers=limit * widest, thread_name_prefix="apply") as pool:
+            positions: dict[Future[ChangeResult], int] = {}
             ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
 
             def fits(position: int) -> bool:
-                """Return whether a change can start, where those that are committed together are one."""
-                next_one = changes[position].catalog
-                begun = ((started[name] + (name == next_one), width) for name, width in widths.items())
-                return sum(-(-number // width) for number, width in begun) <= ahead
+                """Return whether one more change stays within the limit of commits in flight."""
+                catalog = changes[position].catalog
+                in_flight = ((started[name] + (name == catalog), width) for name, width in widths.items())
+                return sum(-(-number // width) for number, width in in_flight) <= limit
 
             while schedule:
                 while not stop.is_set() and (position := schedule.take(fits)) is not None:
                     if obstacle := self._obstacle(position):
                         skipped = ChangeResult(changes[position], Status.SKIPPED, obstacle)
-                        self.results[position] = self._journalled(position, skipped)
+                        self.results[position] = self._recorded(position, skipped)
                         on_event(self.results[position])
                         schedule.end(position)
                         continue
                     on_event(changes[position])
-                    future = pool.submit(self._perform, position)
-                    in_flight[future] = position
+                    future = pool.submit(self._result_of, position)
+                    positions[future] = position
                     started[changes[position].catalog] += 1
                     future.add_done_callback(ended.put)
-                if not in_flight:
+                if not positions:
                     break  # stopped, or the rest was skipped
-                for future in sorted(_all_in(ended), key=in_flight.__getitem__):
-                    position = in_flight.pop(future)
+                for future in sorted(_drain(ended), key=positions.__getitem__):
+                    position = positions.pop(future)
                     started[changes[position].catalog] -= 1
                     self.results[position] = future.result()
                     on_event(self.results[position])
                     schedule.end(position)
 
-    def in_order(self) -> tuple[ChangeResult, ...]:
+    def results_in_order(self) -> tuple[ChangeResult, ...]:
+        """Return the results in the plan's order; a change that did not start is skipped."""
         return tuple(
             self.results.get(position) or ChangeResult(change, Status.SKIPPED, "stopped before it began")
             for position, change in enumerate(self.changes)
         )
 
     def _obstacle(self, position: int) -> str:
-        """Return why a change cannot start; empty if it can, as a job of `maintain` does after one that failed."""
-        if self.changes[position].job is not None:
+        """Return which failed or skipped change this one needs; empty if it can start."""
+        if self.changes[position].job is not None:  # a job of `maintain` only waits for the jobs before it
             return ""
         for needed in self.changes[position].depends_on:
             result = self.results[needed]
@@ -190,18 +198,20 @@ class _Run:
                 return f"it needs {result.change.address}, which {ended}"
         return ""
 
-    def _perform(self, position: int) -> ChangeResult:
-        """Carry out one change, in a worker thread."""
+    def _result_of(self, position: int) -> ChangeResult:
+        """Carry out one change, in a worker thread, and return its result, which is in the journal."""
         began = time.monotonic()
-        outcome = self._outcome(position)
+        outcome = self._outcome_of(position)
         message, note = self._one_line(outcome.message), self._one_line(outcome.note)
         result = ChangeResult(self.changes[position], outcome.status, message, note, time.monotonic() - began)
-        return self._journalled(position, result)
+        return self._recorded(position, result)
 
     def _one_line(self, text: str) -> str:
+        """Return ``text`` on one line, without secrets."""
         return " ".join(scrub(text, self.secrets).split())
 
-    def _journalled(self, position: int, result: ChangeResult) -> ChangeResult:
+    def _recorded(self, position: int, result: ChangeResult) -> ChangeResult:
+        """Write ``result`` to the journal, and return it; a note says so if that failed."""
         try:
             self.journal.outcome(position, result)
         except ApplyError as error:
@@ -209,10 +219,11 @@ class _Run:
                 return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
         return result
 
-    def _outcome(self, position: int) -> ChangeOutcome:
-        self.working.acquire()
+    def _outcome_of(self, position: int) -> ChangeOutcome:
+        """Carry out one change, and return its outcome; an error becomes a failed one."""
+        self.slots.acquire()
         try:
-            return self._take(position)
+            return self._carry_out(position)
         except StaleError as error:
             return ChangeOutcome(Status.FAILED, f"stale: {error}")
         except ApplyError as error:
@@ -224,49 +235,56 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
         finally:
-            self.working.release()
+            self.slots.release()
 
-    def _announce(self, position: int, live: LiveNamespace | LiveTable | None) -> None:
-        """Write the intent of a change; meanwhile another one may use the catalog."""
-        self.working.release()
+    def _record_intent(self, position: int, live: LiveNamespace | LiveTable | None) -> None:
+        """Write the intent of a change to the journal; meanwhile another change may use the catalog."""
+        self.slots.release()
         try:
             self.journal.intent(position, self.changes[position], live)
         finally:
-            self.working.acquire()
+            self.slots.acquire()
 
-    def _take(self, position: int) -> ChangeOutcome:
+    def _carry_out(self, position: int) -> ChangeOutcome:
+        """Read the live object of a change and carry out its move, job or step.
+
+        Raises:
+            StaleError: the object differs from the plan.
+            BackendError: the catalog or the storage failed.
+            ApplyError: the intent cannot be written to the journal.
+        """
         change = self.changes[position]
         backend = self.backends[change.catalog]
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:
                 return ChangeOutcome(Status.ALREADY)
-            self._announce(position, move.origin or move.live)
+            self._record_intent(position, move.origin or move.live)
             return move.carry_out()
-        # If another writer creates the object first, the catalog rejects this write.
-        is_new = change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self.missing
+        is_missing = change.is_new and change.action in _FAILS_IF_TAKEN and change.key in self.missing
         if change.kind == "namespace":
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
-            namespace = None if is_new else load_namespace(backend, namespace_id)
-            return self._take_step(position, Target(change, backend, namespace_id, namespace), change_namespace)
+            namespace = None if is_missing else load_namespace(backend, namespace_id)
+            return self._carry_out_step(position, Target(change, backend, namespace_id, namespace), change_namespace)
         table_id = backend.table_id(change.identifier)
-        live = None if is_new else load_table(backend, table_id)
+        live = None if is_missing else load_table(backend, table_id)
         table = Target(change, backend, table_id, live)
         if change.job is not None:
-            return carry_out_job(table, change.job, partial(self._announce, position), self.executors)
-        return self._take_step(position, table, change_table)
+            return carry_out_job(table, change.job, partial(self._record_intent, position), self.executors)
+        return self._carry_out_step(position, table, change_table)
 
-    def _take_step(self, position: int, target: Target[LiveT], step: Step[LiveT]) -> ChangeOutcome:
+    def _carry_out_step(self, position: int, target: Target[LiveT], step: Step[LiveT]) -> ChangeOutcome:
+        """Check the live object of ``target``, record the intent and call ``step``, unless the change is done."""
         target.expect_planned()
-        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.beside_entry
-        if target.precondition is Precondition.APPLIED and not is_taken_anyway:
+        may_be_incomplete = target.change.action in _ALWAYS_CARRIED_OUT or target.after.beside_entry
+        if target.precondition is Precondition.APPLIED and not may_be_incomplete:
             return ChangeOutcome(Status.ALREADY)
-        self._announce(position, target.live)
-        return step(target.checked_on_commit())
+        self._record_intent(position, target.live)
+        return step(target.with_commit_check())
 
 
 class Schedule:
-    """The order of a run, by dependency and by position; true until all ended.
+    """The order of the changes of a run: by dependency, then by position; false once all have ended.
 
     Raises:
         PlanFileError: the changes have a dependency cycle.
@@ -287,11 +305,11 @@ class Schedule:
         return self._sorter.is_active()
 
     def take(self, fits: Callable[[int], bool]) -> int | None:
-        """Return the position of the next change; None if it must wait."""
+        """Return the position of the next change; None if no change is ready, or the next does not ``fit``."""
         for position in self._sorter.get_ready():
             heapq.heappush(self._ready, position)
         return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None
 
     def end(self, position: int) -> None:
-        """Mark a change as ended, whatever its status."""
+        """Mark the change at ``position`` as ended, whatever its status, so that the changes after it become ready."""
         self._sorter.done(position)

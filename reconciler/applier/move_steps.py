@@ -25,14 +25,14 @@ from reconciler.planner.views import ObjectView, view_of
 
 @dataclass(frozen=True, slots=True)
 class Move(Target[LiveTable]):
-    """One move: the target has the new name, and ``origin`` the old one."""
+    """One move of a table: ``live`` is the entry with the new name, ``origin`` that with the old one."""
 
     origin_id: Identifier
     origin: LiveTable | None
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do; never with data, tags or shown columns to write."""
+        """Whether nothing is left to do, as far as the two entries tell: data, tags and shown columns are not read."""
         return (
             self.origin is None
             and self.precondition is Precondition.APPLIED
@@ -47,16 +47,16 @@ class Move(Target[LiveTable]):
             StaleError: the entry with one of the two names has changed since the plan was made.
             UnsupportedOperationError: the service put the new entry elsewhere; it was removed again.
         """
-        return self._update(self._rename())
+        return self._update_renamed(self._rename())
 
     def _rename(self) -> LiveTable:
-        """Return the entry with the new name, after removing the old one."""
+        """Rename the table, in place or by a copy of its entry; return the entry with the new name."""
         origin, live = self.origin, self.live
         if origin is None:
-            return self._renamed(live)
-        self._expect_as_planned(origin)
+            return self._expect_renamed(live)
+        self._expect_origin_as_planned(origin)
         if live is not None:
-            self._expect_ours(live)
+            self._expect_moved(live)
             is_owned = is_same_owner(owner_of(live.properties), self._owner)
             if not is_owned or not locations.same(origin.location, live.location):
                 raise StaleError(f"{self._origin_name}: existence planned on nothing, now there")
@@ -70,13 +70,13 @@ class Move(Target[LiveTable]):
         with suppress(
             TableNotFoundError, NamespaceNotFoundError
         ):  # removed by another writer; the table has its new name
-            self._from.remove_table(self.origin_id)
+            self._origin_backend.remove_table(self.origin_id)
         return live
 
     def _rename_in_place(self, origin: LiveTable) -> LiveTable:
-        """Rename in place, after writing the marks and safeguards that the entry lacks.
+        """Write the marks and safeguards that the entry lacks, rename it in place and return it.
 
-        After an interrupted rename, no later plan would write them.
+        They come first: if the run stopped after the rename, no later plan would write them.
         """
         able, before = self.backend.capabilities(), self.change.before
         first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
@@ -87,27 +87,27 @@ class Move(Target[LiveTable]):
         first = dict(first.items() - origin.properties.items())
         try:
             if first and able.alter_table:
-                self._from.alter_table(self.origin_id, PropertyChanges(first))
-            return self._from.rename_table(self.origin_id, self.identifier)
+                self._origin_backend.alter_table(self.origin_id, PropertyChanges(first))
+            return self._origin_backend.rename_table(self.origin_id, self.identifier)
         except TableNotFoundError:  # another run has renamed it, or the first attempt of a repeated call
-            return self._renamed(load_table(self.backend, self.identifier))
+            return self._expect_renamed(load_table(self.backend, self.identifier))
 
-    def _renamed(self, live: LiveTable | None) -> LiveTable:
-        """Return ``live``, which has the new name while nothing has the old one, if it is the moved table."""
+    def _expect_renamed(self, live: LiveTable | None) -> LiveTable:
+        """Return the entry with the new name, when the old one is gone; raise StaleError if it is another table."""
         if live is None:
             raise StaleError(f"{self._origin_name}: {stale_text(self.change, self.change.before, None)}")
-        self._expect_ours(live)
+        self._expect_moved(live)
         return live
 
     def _insert_copy(self, origin: LiveTable) -> LiveTable:
-        """Create an entry at the same location, with everything that the old one holds."""
-        changes = self.changes_to(origin.properties, origin.location)
+        """Create an entry with the new name, at the same location, and with all properties of the old one."""
+        changes = self.property_changes(origin.properties, origin.location)
         properties = changes.applied_to(origin.properties)
         copy = self.backend.copy_table(origin, self.identifier, properties)
         return require_location(self.backend, copy, origin.location)
 
     def _copy_shown_columns(self) -> None:
-        """Copy the columns that the old entry shows, if the service lets them be written."""
+        """Copy the columns that the old entry shows to the new one, if the service lets them be written."""
         if self.backend.capabilities().keeps_first_columns:
             return
         shown = self.backend.shown_columns([self.origin_id, self.identifier])
@@ -115,8 +115,8 @@ class Move(Target[LiveTable]):
         if columns is not None and columns != shown.get(self.identifier):
             self.backend.show_columns(self.identifier, columns)
 
-    def _update(self, live: LiveTable) -> ChangeOutcome:
-        """Bring the renamed entry to the state of its block."""
+    def _update_renamed(self, live: LiveTable) -> ChangeOutcome:
+        """Bring the renamed entry to its planned state, as a change of an existing table."""
         before, origin = self.change.found or self.change.before, self.change.before or ObjectView()
         columns = origin.columns
         action = Action.UPDATE_TABLE
@@ -130,10 +130,10 @@ class Move(Target[LiveTable]):
                 "found": None,
             }
         )
-        target = Target(change, self.backend.checking(self._expect_ours), self.identifier, live)
+        target = Target(change, self.backend.checking(self._expect_moved), self.identifier, live)
         outcome = change_table(target)
-        is_nothing = outcome.status is Status.ALREADY and self.origin is not None
-        return replace(outcome, status=Status.DONE) if is_nothing else outcome
+        has_only_renamed = outcome.status is Status.ALREADY and self.origin is not None
+        return replace(outcome, status=Status.DONE) if has_only_renamed else outcome
 
     @property
     def _owner(self) -> str | None:
@@ -144,17 +144,17 @@ class Move(Target[LiveTable]):
         return address(self.change.catalog, self.origin_id)
 
     @property
-    def _from(self) -> Backend:
-        """The catalog, checking the entry with the old name in the commit."""
-        return self.backend.checking(self._expect_as_planned)
+    def _origin_backend(self) -> Backend:
+        """The backend, which checks the entry with the old name again in its commit, if it can."""
+        return self.backend.checking(self._expect_origin_as_planned)
 
-    def _expect_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
-        """Raise StaleError if something else changed the old entry."""
+    def _expect_origin_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
+        """Raise StaleError if another client changed the old entry."""
         if not is_as_planned(self.change, origin, self.backend):
             differs = stale_text(self.change, self.change.before, self._view(origin))
             raise StaleError(f"{self._origin_name}: {differs}")
 
-    def _expect_ours(self, live: LiveNamespace | LiveTable) -> None:
+    def _expect_moved(self, live: LiveNamespace | LiveTable) -> None:
         """Raise StaleError unless the entry with the new name is the moved table."""
         if not has_moved(self.change, live, self.backend):
             raise StaleError(stale_text(self.change, self.change.after, self._view(live)))
@@ -170,7 +170,7 @@ def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend)
     """Return whether ``live``, with the new name, is the moved table."""
     safeguard = backend.capabilities().safeguard
     view = view_of(live, change.managed_keys, safeguard)
-    if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(change, view)):
+    if precondition_of(change, view) is not Precondition.STALE or _is_before_rename(change, view):
         return True
     if change.found is None:
         return False
@@ -181,21 +181,22 @@ def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend)
 
 def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Backend) -> bool:
     """Return whether ``origin`` is as planned on, or as an interrupted move left it."""
-    return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities().safeguard)))
+    return _is_before_rename(change, view_of(origin, change.managed_keys, backend.capabilities().safeguard))
 
 
-def _shown(change: Change, view: ObjectView | None) -> ObjectView:
-    """Return a view as a saved plan keeps it; an empty one for a missing object."""
+def _is_before_rename(change: Change, view: ObjectView | None) -> bool:
+    """Return whether ``view`` is one of the states that a move's entry has before its rename."""
+    return _concealed_view(change, view).digest() in {state.digest() for state in _states_before_rename(change)}
+
+
+def _concealed_view(change: Change, view: ObjectView | None) -> ObjectView:
+    """Return a view with sensitive values replaced, as in a saved plan; an empty one for a missing object."""
     return change.concealed(view or ObjectView())
 
 
-def _is_like(change: Change, view: ObjectView) -> bool:
-    return view.digest() in {state.digest() for state in _on_the_way(change)}
-
-
-def _on_the_way(change: Change) -> Iterator[ObjectView]:
-    """Yield the states of an entry before its rename, marked or not."""
-    before, after = _shown(change, change.before), _shown(change, change.after)
+def _states_before_rename(change: Change) -> Iterator[ObjectView]:
+    """Yield the planned-on state, with and without the owner, safeguards and data mark that a move writes first."""
+    before, after = _concealed_view(change, change.before), _concealed_view(change, change.after)
     states = (before, after)
     for owned, safe, marked in product(states, states, states):
         known = {"managed_by": owned.managed_by, "safeguards": safe.safeguards, "data": marked.data}

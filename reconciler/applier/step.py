@@ -21,12 +21,12 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
 class StaleError(Exception):
-    """The object of a change is not as planned; the text names what differs, as ``FIELD planned on A, now B``."""
+    """The object of a change differs from the plan; the text names each field: ``FIELD planned on A, now B``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """How a step ended that did not raise; fields as in ``ChangeResult``."""
+    """How a step ended that raised no error; the fields are those of ``ChangeResult``."""
 
     status: Status = Status.DONE
     message: str = ""
@@ -35,7 +35,7 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[LiveT]):
-    """One change, its catalog, and the live object as just read, if it exists."""
+    """One change, its catalog, and the live object as just read; ``live`` is None if it does not exist."""
 
     change: Change
     backend: Backend
@@ -44,41 +44,45 @@ class Target(Generic[LiveT]):
 
     @property
     def existing(self) -> LiveT:
-        """The live object, for steps that need one."""
+        """The live object; raise StaleError if it does not exist."""
         if self.live is None:
             raise StaleError(stale_text(self.change, self.change.before, None))
         return self.live
 
     @property
     def after(self) -> ObjectView:
-        """The planned state; empty for a removal."""
+        """The planned state; an empty view for a removal."""
         return self.change.after or ObjectView()
 
     @property
     def precondition(self) -> Precondition:
-        """How the live object compares with the change."""
+        """Whether the change can be carried out on the live object."""
         return self._precondition_of(self.live)
 
     def expect_planned(self) -> None:
-        """Raise StaleError if the object is neither as planned on nor changed already."""
-        self._expect(self.live)
+        """Raise StaleError unless the live object is as planned on, or the change is done."""
+        self._expect_planned(self.live)
 
-    def checked_on_commit(self) -> Target[LiveT]:
-        """Return the target with a catalog that checks again in its commit, if it can.
+    def with_commit_check(self) -> Target[LiveT]:
+        """Return the target with a backend that checks the object again in its commit, if it can.
 
-        The object may then be as this change leaves it, as a step can write more than once.
+        The check accepts the changed object, too, as a step can write more than once.
         """
-        return replace(self, backend=self.backend.checking(self._expect))
+        return replace(self, backend=self.backend.checking(self._expect_planned))
 
-    def _expect(self, live: LiveNamespace | LiveTable | None) -> None:
+    def _expect_planned(self, live: LiveNamespace | LiveTable | None) -> None:
         if self._precondition_of(live) is Precondition.STALE:
             raise StaleError(stale_text(self.change, self.change.before, self._view(live)))
 
-    def accept(self, live: LiveT | None, error: BackendError) -> LiveT:
-        """Return ``live``, met by a creation, if it equals the planned state.
+    def accept_existing(self, live: LiveT | None, error: BackendError) -> LiveT:
+        """Return the object that made a creation fail, if it is in the planned state.
+
+        Args:
+            live: the object as read after the failure.
+            error: what the creation raised.
 
         Raises:
-            StaleError: it differs.
+            StaleError: the object differs from the planned state.
             BackendError: ``error`` itself if the object does not exist.
         """
         if live is None:
@@ -87,24 +91,28 @@ class Target(Generic[LiveT]):
             raise StaleError(stale_text(self.change, self.after, self._view(live)))
         return live
 
-    def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:
-        """Return the merge that brings ``properties`` to the planned state.
+    def property_changes(self, live: Mapping[str, str], location: str | None = None) -> PropertyChanges:
+        """Return the changes that bring ``live`` properties to the planned state.
 
-        ``in_force`` is the present location of an entry.
+        ``location`` is that of the live entry; None for a namespace, or for a new entry.
         """
         capabilities = self.backend.capabilities()
-        keeps_request = capabilities.ignores_location and capabilities.table_markers
-        return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
+        marks_request = capabilities.ignores_location and capabilities.table_markers
+        return property_changes(self.change, live, location, marks_request=marks_request)
 
-    def written(self, answer: LiveT) -> ChangeOutcome:
-        """Return the outcome of a write that the catalog answered with ``answer``.
+    def outcome_of_write(self, written: LiveT) -> ChangeOutcome:
+        """Return the outcome of a write, after which the catalog returned the object ``written``.
 
         Raises:
-            ConcurrentModificationError: that is not the planned state.
+            ConcurrentModificationError: it is not in the planned state.
         """
-        if self._precondition_of(answer) is Precondition.APPLIED:
+        if self._precondition_of(written) is Precondition.APPLIED:
             return ChangeOutcome()
-        raise ConcurrentModificationError(f"after the write, {self._otherwise(answer)}; plan again")
+        fields = differences(self.change, self.after, self._view(written))
+        texts = ", ".join(
+            f"{field.field} is {field.now or 'unset'}, not {field.planned or 'unset'}" for field in fields
+        )
+        raise ConcurrentModificationError(f"after the write, {texts}; plan again")
 
     def _view(self, live: LiveNamespace | LiveTable | None) -> ObjectView | None:
         return view_of(live, self.change.managed_keys, self.backend.capabilities().safeguard)
@@ -112,17 +120,13 @@ class Target(Generic[LiveT]):
     def _precondition_of(self, live: LiveNamespace | LiveTable | None) -> Precondition:
         return precondition_of(self.change, self._view(live))
 
-    def _otherwise(self, live: LiveT) -> str:
-        fields = differences(self.change, self.after, self._view(live))
-        return ", ".join(f"{field.field} is {field.now or 'unset'}, not {field.planned or 'unset'}" for field in fields)
-
 
 Step: TypeAlias = Callable[[Target[LiveT]], ChangeOutcome]
 Steps: TypeAlias = Mapping[Action, Step[LiveT]]
 
 
-def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the marks that differ between ``live`` and ``after``; None removes one."""
+def _mark_changes(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the ``lancens.*`` marks to set or, with None, to remove from ``live`` properties."""
     marks = ownership.owner_marks(after.managed_by, after.policy)
     known = ownership.recorded_keys(live), ownership.recorded_secrets(live)
     if known != (frozenset(after.keys), frozenset(after.secret_keys)):
@@ -138,40 +142,44 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     return marks
 
 
-def _request(change: Change, in_force: str | None, *, keeps_request: bool) -> dict[str, str | None]:
-    """Return the marks of the requested location; None removes one.
+def _request_marks(change: Change, location: str | None, *, marks_request: bool) -> dict[str, str | None]:
+    """Return the marks of a requested location that the service ignores, or None for each to remove it.
 
-    A new or moved entry gets the marks that hold if the service ignores the location, so that the next plan does not
-    ask again. If the service obeys, a second write removes them, after an interruption too.
+    Nobody knows before the write whether the service ignores the location. So a new or moved entry is written with the
+    marks, and the next plan does not request the location again. If the service obeys, a second write removes them.
     """
     before, after = change.before or ObjectView(), change.after or ObjectView()
     if locations.same(before.location, after.location):
         if after.requested_location is not None:
-            return {} if in_force is None else {ownership.CHOSEN_LOCATION: in_force}
-    elif keeps_request and not (in_force is not None and locations.same(in_force, after.location)):
-        return {ownership.REQUESTED_LOCATION: after.location, ownership.CHOSEN_LOCATION: in_force}
+            return {} if location is None else {ownership.CHOSEN_LOCATION: location}
+    elif marks_request and not (location is not None and locations.same(location, after.location)):
+        return {ownership.REQUESTED_LOCATION: after.location, ownership.CHOSEN_LOCATION: location}
     return dict.fromkeys((ownership.REQUESTED_LOCATION, ownership.CHOSEN_LOCATION))
 
 
 def property_changes(
-    change: Change, live: Mapping[str, str], in_force: str | None, *, keeps_request: bool
+    change: Change, live: Mapping[str, str], location: str | None, *, marks_request: bool
 ) -> PropertyChanges:
-    """Return the merge from ``live`` properties to the change's ``after``.
+    """Return the property changes that bring an object to the planned state of ``change``.
 
-    Unknown keys stay, and so do values of which the plan has a stand-in: those of a moved table without a block.
+    Properties of other clients stay. So do values that the plan knows only as a stand-in, which hides a secret: those
+    of a moved table without a block.
 
-    All marks go with every change: the catalog merges it into what is there by then, and a key that another client
-    took out of ``lancens.keys`` meanwhile would be nobody's.
+    If anything changes, all marks are set again. The catalog merges the changes into the properties of that moment,
+    from which another client may have removed a mark since they were read.
 
-    ``keeps_request``: the service may choose another location, so the requested one is written with the entry.
-    ``in_force`` is the location of the entry; None if it does not exist yet.
+    Args:
+        change: the planned change.
+        live: the properties of the object as just read; empty if it does not exist.
+        location: the location of the live entry; None for a namespace, or for a new entry.
+        marks_request: whether the service may choose another location, so that marks record the requested one.
     """
     after = change.after or ObjectView()
     desired: dict[str, str | None] = dict.fromkeys(change.managed_keys)
     desired.update(after.properties)
     desired.update(after.safeguards)
-    desired.update(_marks(after, live))
-    desired.update(_request(change, in_force, keeps_request=keeps_request))
+    desired.update(_mark_changes(after, live))
+    desired.update(_request_marks(change, location, marks_request=marks_request))
     changes = PropertyChanges(
         set={
             key: value
@@ -180,5 +188,5 @@ def property_changes(
         },
         remove=frozenset(key for key, value in desired.items() if value is None and key in live),
     )
-    marks = {key: value for key, value in _marks(after, {}).items() if value is not None}
+    marks = {key: value for key, value in _mark_changes(after, {}).items() if value is not None}
     return replace(changes, set={**marks, **changes.set}) if changes else changes

@@ -1,4 +1,4 @@
-"""The steps for namespaces and tables. None of them deletes data."""
+"""The steps for namespaces and tables, one for each action of a change. None of them deletes data."""
 
 from __future__ import annotations
 
@@ -38,28 +38,32 @@ _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_L
 
 
 def change_table(target: Target[LiveTable]) -> ChangeOutcome:
-    """Change the entry of a table, the tags of its data, and the columns that the entry shows."""
-    outcome = _change_entry(target) if target.after.tags is None else _tag(target)
+    """Carry out the change of a table: its entry, the tags of its data, and the columns that the entry shows."""
+    outcome = _change_entry(target) if target.after.tags is None else _change_entry_and_tags(target)
     return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
 
-def _tag(target: Target[LiveTable]) -> ChangeOutcome:
-    """Change the entry and set the tags.
+def _change_entry_and_tags(target: Target[LiveTable]) -> ChangeOutcome:
+    """Change the tags of a table's data, then its entry.
 
-    Tags come first: once the entry does not list one, nobody removes it. But data and its entry have to be there, and
-    lancens removes no tag of an unmanaged entry.
+    The entry lists the tags that lancens manages, so a tag is removed before the entry stops to list it. The entry
+    comes first if it does not point at the data yet, or is not managed yet: lancens removes no tag of others.
     """
-    enters = target.change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
-    enters = enters or _is_unmanaged(target)
-    wrote = not enters and tag_dataset(target)
+    entry_first = _is_unmanaged(target) or target.change.action in (
+        Action.CREATE_TABLE,
+        Action.REGISTER_TABLE,
+        Action.RELOCATE_TABLE,
+    )
+    wrote = not entry_first and tag_dataset(target)
     outcome = _change_entry(target)
-    wrote = wrote or (enters and tag_dataset(target))
+    wrote = wrote or (entry_first and tag_dataset(target))
     return replace(outcome, status=Status.DONE) if wrote else outcome
 
 
 def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
-    if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
-        return _confirm(target)
+    """Carry out the step of the change's action, or confirm what an interrupted run has left."""
+    if _is_unconfirmed(target) and target.change.action is not Action.CREATE_TABLE:
+        return _confirm_location(target)
     return _STEPS[target.change.action](target)
 
 
@@ -67,61 +71,69 @@ def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _create(target: Target[LiveTable]) -> ChangeOutcome:
-    """Write the empty dataset and create or complete the entry.
+    """Create a table: write its empty dataset and its entry, or complete an entry without data.
 
     The dataset comes first, so that no entry points at nothing; but see ``Capabilities.comes_before_data``.
     """
     backend, live = target.backend, target.live
-    if live is not None and _is_half_made(target):
-        outcome, entry = _ask_again(target, live)
-        _write_at(target, entry, finished=True)
+    if live is not None and _is_unconfirmed(target):
+        outcome, entry = _request_location_again(target, live)
+        _ensure_dataset_of(target, entry, finished=True)
         return outcome
     if live is not None:
         # The mark comes before the dataset: an entry with data and no mark would count as foreign.
         outcome = _alter_entry(target, live, wrote=False)
-        wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
+        wrote = _ensure_dataset_of(target, live, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
-    location = _asked_location(target)
+    location = _location_to_request(target)
     if location is None or backend.capabilities().comes_before_data(target.identifier, location):
-        return _placed(target, location, lambda entry, known: _write_at(target, entry, finished=known))
+        return _insert_then(
+            target, location, lambda entry, is_new: _ensure_dataset_of(target, entry, finished=not is_new)
+        )
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
 
 
-def _write_at(target: Target[LiveTable], entry: LiveTable, *, finished: bool) -> bool:
+def _ensure_dataset_of(target: Target[LiveTable], entry: LiveTable, *, finished: bool) -> bool:
     """Write the empty dataset of an entry (see :func:`ensure_dataset`)."""
     columns, managed = target.after.columns or (), entry.managed_versioning
-    return ensure_dataset(_options(target, entry), entry.location, columns, finished=finished, managed=managed)
+    return ensure_dataset(_write_options(target, entry), entry.location, columns, finished=finished, managed=managed)
 
 
-def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
+def _write_options(target: Target[LiveTable], entry: LiveTable) -> Mapping[str, str]:
     """Return fresh options for writing to the dataset of an entry."""
-    return target.backend.table_storage_options(live, writes=True)
+    return target.backend.table_storage_options(entry, writes=True)
 
 
 def _declare(target: Target[LiveTable]) -> ChangeOutcome:
-    location = _asked_location(target)
+    """Create an entry at a location without data."""
+    location = _location_to_request(target)
     if location is None:
-        return _placed(target, None, lambda entry, _: expect_no_data(target.backend, entry.location))
+        return _insert_then(target, None, lambda entry, _: expect_no_data(target.backend, entry.location))
     if target.change.probe:
         expect_no_data(target.backend, location)
     return _insert(target, location)[0]
 
 
-def _placed(
-    target: Target[LiveTable], location: str | None, then: Callable[[LiveTable, bool], object]
+def _insert_then(
+    target: Target[LiveTable], location: str | None, see_to_data: Callable[[LiveTable, bool], object]
 ) -> ChangeOutcome:
-    """Create an entry at ``location``, or anywhere, and call ``then`` with it, and whether another run created it.
+    """Create an entry, then see to its data.
 
-    The entry is removed again if ``then`` raises StaleError, as it would show foreign data, or
-    UnsupportedOperationError; but not another run's, nor one that another run has filled, nor one whose storage cannot
-    be read, where another run may write.
+    The entry is removed again if ``see_to_data`` raises StaleError, as the entry would show foreign data, or
+    UnsupportedOperationError. It stays if another run has created or filled it, or may be filling it, as its storage
+    cannot be read.
+
+    Args:
+        target: the table.
+        location: where to create the entry; None where the service chooses.
+        see_to_data: is called with the entry, and whether this run has created it.
     """
     outcome, entry, is_new = _insert(target, location)
     try:
-        then(entry, not is_new)
+        see_to_data(entry, is_new)
     except (StaleError, UnsupportedOperationError) as error:
-        if not is_new or holds_new_dataset(_options(target, entry), entry.location):
+        if not is_new or holds_new_dataset(_write_options(target, entry), entry.location):
             raise
         raise type(error)(f"{error}; {_take_back(target, entry, _FORGET_REQUEST)}") from None
     if location is not None:
@@ -130,17 +142,22 @@ def _placed(
 
 
 def _register(target: Target[LiveTable]) -> ChangeOutcome:
+    """Create an entry for the data at its location."""
     if target.precondition is Precondition.APPLIED:  # only its tags are left
         return ChangeOutcome(Status.ALREADY)
-    location = _asked_location(target)
+    location = _location_to_request(target)
     if location is None:
         raise InvalidInputError("it needs a location: that of its data")
     expect_data(target.change, target.backend, location, target.after.columns or ())
     return _insert(target, location)[0]
 
 
-def _asked_location(target: Target[LiveTable]) -> str | None:
-    """Return the location to ask for; None if the service chooses."""
+def _location_to_request(target: Target[LiveTable]) -> str | None:
+    """Return the location to request for a new entry; None if the service chooses.
+
+    Raises:
+        InvalidInputError: neither the plan nor the catalog names one, or the catalog would reject it.
+    """
     location = target.after.location or target.backend.default_location(target.identifier)
     if location is None and target.backend.capabilities().places_tables:
         return None
@@ -153,33 +170,42 @@ def _asked_location(target: Target[LiveTable]) -> str | None:
 
 
 def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutcome, LiveTable, bool]:
-    """Create the entry, and return whether it is new; an existing one is accepted if it equals the planned state."""
-    properties = target.changes_to({}).set
+    """Create an entry at ``location`` or, if that is None, where the service chooses.
+
+    Returns:
+        The outcome, the entry, and whether this run has created it: an entry in the planned state is accepted.
+    """
+    properties = target.property_changes({}).set
     try:
         entry = target.backend.enter_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:
-        existing = target.accept(load_table(target.backend, target.identifier), error)
-        known = (
-            (ChangeOutcome(Status.ALREADY), existing) if has_true_request(existing) else _ask_again(target, existing)
-        )
-        return *known, False
-    return _confirmed(target, entry), entry, True
+        existing = target.accept_existing(load_table(target.backend, target.identifier), error)
+        if has_true_request(existing):
+            return ChangeOutcome(Status.ALREADY), existing, False
+        return *_request_location_again(target, existing), False
+    return _mark_location(target, entry), entry, True
 
 
-def _confirmed(target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
-    """Return the outcome of a write that the service answered with ``entry``.
+def _mark_location(
+    target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges = _FORGET_REQUEST
+) -> ChangeOutcome:
+    """Bring the marks of the requested location up to date, and return the outcome of the write.
 
-    If the service chose another location, the entry keeps the requested and the chosen one as marks. ``undo`` restores
-    the properties of an entry that existed before.
+    The marks are set if the service chose another location, else removed.
+
+    Args:
+        target: the table.
+        entry: the entry as the service returned it after the write.
+        undo: restores the properties of an entry that existed before the write.
 
     Raises:
         UnsupportedOperationError: the service chose another location, and the data is at the requested one.
     """
     requested, capabilities = target.after.location, target.backend.capabilities()
     if requested is None:
-        return target.written(entry)
+        return target.outcome_of_write(entry)
     elsewhere = location_mismatch(entry, requested)
-    if elsewhere and _needs_its_place(target):
+    if elsewhere and _is_for_data(target):
         raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, entry, undo)}")
     request = {REQUESTED_LOCATION: requested, CHOSEN_LOCATION: entry.location}
     is_recorded = request.items() <= entry.properties.items() if elsewhere else has_true_request(entry)
@@ -187,17 +213,17 @@ def _confirmed(target: Target[LiveTable], entry: LiveTable, undo: PropertyChange
         entry = target.backend.alter_table(
             target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST
         )
-    return ChangeOutcome(note=elsewhere) if elsewhere else target.written(entry)
+    return ChangeOutcome(note=elsewhere) if elsewhere else target.outcome_of_write(entry)
 
 
-def _needs_its_place(target: Target[LiveTable]) -> bool:
+def _is_for_data(target: Target[LiveTable]) -> bool:
     """Return whether the entry is for data that is at the requested location."""
     change = target.change
     return change.mirror_of is not None or change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
 
 
 def _take_back(target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges) -> str:
-    """Undo the change of an entry; return the result as a phrase.
+    """Remove a new entry, or apply ``undo`` to one that the plan knows; return what happened as a phrase.
 
     An entry that an earlier run created may have data by now; then it stays.
     """
@@ -211,27 +237,27 @@ def _take_back(target: Target[LiveTable], entry: LiveTable, undo: PropertyChange
     return undo_write(target.backend, target.identifier)
 
 
-def _is_half_made(target: Target[LiveTable]) -> bool:
-    """Return whether an interrupted run has not confirmed the entry's location."""
+def _is_unconfirmed(target: Target[LiveTable]) -> bool:
+    """Return whether an interrupted run has set the entry's location, but not its marks after that."""
     change = target.change
     before = change.before.location if change.before else None
     sets_location = change.before is None or not locations.same(before, target.after.location)
     return sets_location and target.precondition is Precondition.UNCONFIRMED
 
 
-def _confirm(target: Target[LiveTable]) -> ChangeOutcome:
-    """Confirm the location of an entry that an interrupted run has created or moved."""
+def _confirm_location(target: Target[LiveTable]) -> ChangeOutcome:
+    """Complete the marks of an entry that an interrupted run has created or relocated."""
     live, requested = target.existing, target.after.location
     needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
     if needs_data and requested is not None and not locations.same(live.location, requested):
         expect_data(target.change, target.backend, requested, ())
-    return _ask_again(target, live)[0]
+    return _request_location_again(target, live)[0]
 
 
-def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
-    """Ask for the location again.
+def _request_location_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
+    """Request the planned location for an existing entry; return the outcome and the entry after that.
 
-    The answer tells if the service chose the present one, or someone moved the entry.
+    The answer tells whether the service chose the present location, or another client moved the entry.
     """
     requested, capabilities = target.after.location, target.backend.capabilities()
     if requested is None or not capabilities.alter_table:
@@ -239,59 +265,59 @@ def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcom
     if locations.same(live.location, requested):
         entry = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
     else:
-        # The marks that hold if the service ignores the location go with the request; otherwise one write is enough.
+        # A service that may ignore the location gets the marks with the request.
         request = PropertyChanges({REQUESTED_LOCATION: requested, CHOSEN_LOCATION: live.location})
         moves = capabilities.relocate_table and not capabilities.ignores_location
         marks = _FORGET_REQUEST if moves else request
         entry = target.backend.alter_table(target.identifier, marks, requested if capabilities.relocate_table else None)
-    return _confirmed(target, entry), entry
+    return _mark_location(target, entry), entry
 
 
 # ---- existing entries ------------------------------------------------------------------------------------------------
 
 
-def _update(target: Target[LiveTable]) -> ChangeOutcome:
+def _update_entry(target: Target[LiveTable]) -> ChangeOutcome:
     return _alter_entry(target, target.existing, wrote=False)
 
 
 def _alter(target: Target[LiveTable]) -> ChangeOutcome:
+    """Change the columns of a table's data, and the properties of its entry."""
     live = target.existing
+    # An unmanaged entry is marked first: once its data has the planned columns, no later plan would mark it.
     marked = _alter_entry(target, live, wrote=False) if _is_unmanaged(target) else None
-    wrote = evolve_dataset(target.change, _options(target, live), live.location, managed=live.managed_versioning)
+    wrote = evolve_dataset(target.change, _write_options(target, live), live.location, managed=live.managed_versioning)
     if marked is None:
         return _alter_entry(target, live, wrote=wrote)
     return replace(marked, status=Status.DONE) if wrote else marked
 
 
 def _is_unmanaged(target: Target[LiveTable]) -> bool:
-    """Return whether nobody manages the entry: it is marked first.
-
-    Once its data is as its block says, no later plan marks it.
-    """
+    """Return whether the entry had no owner mark when the plan was made."""
     return target.change.before is not None and target.change.before.managed_by is None
 
 
 def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> ChangeOutcome:
-    """Merge the properties; ``wrote``: the change has written to storage already."""
-    changes = target.changes_to(live.properties, live.location)
+    """Write the planned properties to the entry; ``wrote`` tells whether the change has written to storage before."""
+    changes = target.property_changes(live.properties, live.location)
     if changes:
-        return target.written(target.backend.alter_table(target.identifier, changes))
+        return target.outcome_of_write(target.backend.alter_table(target.identifier, changes))
     return ChangeOutcome(Status.DONE if wrote else Status.ALREADY)
 
 
 def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
-    """Change the location of the entry, if the new one has data; no data is moved."""
+    """Change the location of the entry, if the new location has data; no data is moved."""
     if target.precondition is Precondition.APPLIED:  # only its tags are left
         return ChangeOutcome(Status.ALREADY)
     if target.change.probe and target.after.location is not None:
         expect_data(target.change, target.backend, target.after.location, ())
     live = target.existing
-    changes = target.changes_to(live.properties, live.location)
+    changes = target.property_changes(live.properties, live.location)
     entry = target.backend.alter_table(target.identifier, changes, target.after.location)
-    return _confirmed(target, entry, changes.undone(live.properties))
+    return _mark_location(target, entry, changes.undone(live.properties))
 
 
 def _deregister(target: Target[LiveTable]) -> ChangeOutcome:
+    """Remove the entry; its data stays."""
     try:
         removed = target.backend.remove_table(target.identifier)
     except (TableNotFoundError, NamespaceNotFoundError):
@@ -303,9 +329,9 @@ _STEPS: Steps[LiveTable] = {
     Action.CREATE_TABLE: _create,
     Action.DECLARE_TABLE: _declare,
     Action.REGISTER_TABLE: _register,
-    Action.UPDATE_TABLE: _update,
+    Action.UPDATE_TABLE: _update_entry,
     Action.ALTER_TABLE: _alter,
-    Action.TAG: _update,
+    Action.TAG: _update_entry,
     Action.RELOCATE_TABLE: _relocate,
     Action.DEREGISTER_TABLE: _deregister,
 }
@@ -315,35 +341,35 @@ _STEPS: Steps[LiveTable] = {
 
 
 def change_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
-    """Change a namespace."""
+    """Carry out the change of a namespace."""
     return _NAMESPACE_STEPS[target.change.action](target)
 
 
 def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
     try:
-        properties = {**_carried_over(target), **target.changes_to({}).set}
+        properties = {**_inherited_properties(target), **target.property_changes({}).set}
         namespace = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
     except NamespaceAlreadyExistsError as error:
-        target.accept(load_namespace(target.backend, target.identifier), error)
+        target.accept_existing(load_namespace(target.backend, target.identifier), error)
         return ChangeOutcome(Status.ALREADY)
-    return target.written(namespace)
+    return target.outcome_of_write(namespace)
 
 
-def _carried_over(target: Target[LiveNamespace]) -> dict[str, str]:
-    """Return the properties of others on the old name, without its location."""
-    before = target.change.takes_from
-    origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
+def _inherited_properties(target: Target[LiveNamespace]) -> dict[str, str]:
+    """Return the properties, not set by lancens, of the namespace that the new one replaces, without its location."""
+    origin_id = target.change.takes_from
+    origin = None if origin_id is None else load_namespace(target.backend, target.backend.namespace_id_of(origin_id))
     foreign = ownership.others(origin.properties) if origin is not None else {}
     return {key: value for key, value in foreign.items() if key not in target.backend.capabilities().namespace_places}
 
 
 def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
-    changes = target.changes_to(target.existing.properties)
-    return target.written(target.backend.alter_namespace(target.identifier, changes))
+    changes = target.property_changes(target.existing.properties)
+    return target.outcome_of_write(target.backend.alter_namespace(target.identifier, changes))
 
 
 def _drop_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
-    """Drop with RESTRICT: a namespace that holds anything stays, as a note."""
+    """Drop a namespace if it is empty; one that holds anything is kept, with a message."""
     try:
         target.backend.remove_namespace(target.identifier)
     except NamespaceNotFoundError:

@@ -40,7 +40,7 @@ def applied(plan: Plan, there: Snapshot) -> Snapshot:
     tables = dict(there.tables)
     for change in plan.changes:
         one = tables[change.identifier]
-        changes = property_changes(change, one.properties, one.location, keeps_request=False)
+        changes = property_changes(change, one.properties, one.location, marks_request=False)
         tables[change.identifier] = replace(one, properties=changes.applied_to(one.properties))
     return replace(there, tables=tables)
 
