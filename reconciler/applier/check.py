@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
-from reconciler.applier.live import MovedField, Precondition, differences, load_all, load_table, precondition_of
+from reconciler.applier.live import Precondition, StaleField, differences, load_all, load_table, precondition_of
 from reconciler.applier.move_steps import has_moved, is_as_planned
 from reconciler.backends.base import Backend, catalog_errors
 from reconciler.model import display
@@ -26,22 +26,20 @@ from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
-_States: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
-"""For each object, whether it is missing and which fields have moved."""
+_States: TypeAlias = Mapping[Key, tuple[bool, Sequence[StaleField]]]
+"""For each object, whether it is missing and which fields differ from the plan."""
 
 
 @dataclass(slots=True)
-class _Touched:
-    """What the plan records of one object and does to it.
-
-    ``leaving`` is the move that takes its name away.
-    """
+class _PlannedObject:
+    """The plan's fingerprint of an object, its changes, and the move that takes its name away."""
 
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
-    leaving: Change | None = None
+    move_away: Change | None = None
 
     def planned_on(self) -> ObjectView | None:
+        """Return the state that the plan was made on; None if the object did not exist."""
         return self.fingerprint.view if self.fingerprint else self.changes[0].before
 
 
@@ -52,10 +50,10 @@ def check_plan(
     *,
     secrets: Collection[str] = (),
 ) -> Collection[Key]:
-    """Raise if an object of ``plan`` has moved; return those that do not exist.
+    """Raise StalePlanError if an object of ``plan`` changed since; return the keys of those that do not exist.
 
-    An object that one of the changes has already reached is accepted, so that an interrupted apply can go on. Storage
-    is not opened here but right before each write.
+    An object on which one of its changes is already done is accepted, so that an interrupted apply can go on. Storage
+    is not read here but right before each write.
 
     Args:
         plan: new, or read from a file.
@@ -64,87 +62,95 @@ def check_plan(
         secrets: texts that no message may show.
 
     Raises:
-        StalePlanError: naming each object that moved, and its fields.
+        StalePlanError: naming each object that differs from the plan, and its fields.
         CatalogError: an object could not be read.
     """
-    touched = _touched(plan)
+    planned = _planned_objects(plan)
 
     tables = {summary.name: summary.tables for summary in plan.catalogs}
-    concerned = list(dict.fromkeys(key[0] for key in touched))
+    catalogs = list(dict.fromkeys(key[0] for key in planned))
 
     def read(catalog: str) -> _States:
         backend = backends[catalog]
-        expected = {key[1:]: entry.planned_on() is not None for key, entry in touched.items() if key[0] == catalog}
+        expected = {key[1:]: entry.planned_on() is not None for key, entry in planned.items() if key[0] == catalog}
         with catalog_errors(catalog, backend.impl, secrets):
             objects = load_all(backend, expected, tables.get(catalog, 0), parallelism)
             return {
-                key: (live is None, _moved(touched[key], backend, live))
+                key: (live is None, _stale_fields(planned[key], backend, live))
                 for (kind, identifier), live in objects.items()
                 for key in ((catalog, kind, identifier),)
             }
 
-    states = {key: state for part in in_parallel(read, concerned, parallelism) for key, state in part.items()}
-    stale = {key: fields for key in touched if (fields := states[key][1])}
+    states = {key: state for part in in_parallel(read, catalogs, parallelism) for key, state in part.items()}
+    stale = {key: fields for key in planned if (fields := states[key][1])}
     if stale:
         raise StalePlanError(
-            f"{len(stale)} of {count(len(touched), 'object')} moved since it was made",
-            *(scrub(line, secrets) for line in _lines(stale)),
+            f"{len(stale)} of {count(len(planned), 'object')} moved since it was made",
+            *(scrub(line, secrets) for line in _stale_lines(stale)),
             remedy="Plan again, or apply the manifest.",
         )
     return frozenset(key for key, (is_missing, _) in states.items() if is_missing)
 
 
-def _touched(plan: Plan) -> dict[Key, _Touched]:
-    """Return the objects with a fingerprint or a change, in order."""
-    objects: defaultdict[Key, _Touched] = defaultdict(_Touched)
+def _planned_objects(plan: Plan) -> dict[Key, _PlannedObject]:
+    """Return the objects with a fingerprint or a change by key, in the order of their names."""
+    objects: defaultdict[Key, _PlannedObject] = defaultdict(_PlannedObject)
     for fingerprint in plan.fingerprints:
         objects[fingerprint.catalog, fingerprint.kind, fingerprint.identifier].fingerprint = fingerprint
     for change in plan.changes:
         objects[change.key].changes.append(change)
         if change.moved_from is not None:
-            objects[change.catalog, change.kind, change.moved_from].leaving = change
+            objects[change.catalog, change.kind, change.moved_from].move_away = change
     return {key: objects[key] for key in sorted(objects, key=lambda key: (key[0], key[2], key[1]))}
 
 
-def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable | None) -> Sequence[MovedField]:
-    fingerprint = touched.fingerprint
+def _stale_fields(
+    planned: _PlannedObject, backend: Backend, live: LiveNamespace | LiveTable | None
+) -> Sequence[StaleField]:
+    """Return the fields of ``live`` that differ from the plan; none if the plan or one of its changes explains it."""
+    fingerprint = planned.fingerprint
     safeguard = backend.capabilities().safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
-    if touched.leaving is not None and _is_leaving(touched.leaving, live, backend):
+    if planned.move_away is not None and _can_move_away(planned.move_away, live, backend):
         return ()
     if isinstance(live, LiveTable) and any(
-        change.moved_from is not None and has_moved(change, live, backend) for change in touched.changes
+        change.moved_from is not None and has_moved(change, live, backend) for change in planned.changes
     ):
         return ()
-    views = ((change, view_of(live, change.managed_keys, safeguard)) for change in touched.changes)
+    views = ((change, view_of(live, change.managed_keys, safeguard)) for change in planned.changes)
     if any(precondition_of(change, view) is not Precondition.STALE for change, view in views):
         return ()
-    about = fingerprint or touched.changes[0]
-    return differences(about, touched.planned_on(), view_of(live, about.managed_keys, safeguard)) or [
-        MovedField("state", "what the plan's fingerprint was taken of", "something else")
+    entry = fingerprint or planned.changes[0]
+    return differences(entry, planned.planned_on(), view_of(live, entry.managed_keys, safeguard)) or [
+        StaleField("state", "what the plan's fingerprint was taken of", "something else")
     ]
 
 
-def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
-    """Return whether a move has begun: the old entry is marked, or renamed."""
+def _can_move_away(move: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
+    """Return whether the entry with the old name is as planned on or marked, or is already renamed."""
     if isinstance(live, LiveTable):
-        return is_as_planned(change, live, backend)
-    moved = None if live is not None else load_table(backend, change.identifier)
-    return moved is not None and has_moved(change, moved, backend)
+        return is_as_planned(move, live, backend)
+    renamed = None if live is not None else load_table(backend, move.identifier)
+    return renamed is not None and has_moved(move, renamed, backend)
 
 
-def _lines(stale: Mapping[Key, Sequence[MovedField]]) -> Sequence[str]:
+def _stale_lines(stale: Mapping[Key, Sequence[StaleField]]) -> Sequence[str]:
+    """Return a line for each field of each object, in columns: address, field, planned and live value."""
     rows = [
-        (display.address(catalog, *identifier), display.printable(moved.field), display.printable(str(moved)))
+        (
+            display.address(catalog, *identifier),
+            display.printable(stale_field.field),
+            display.printable(str(stale_field)),
+        )
         for (catalog, _, identifier), fields in stale.items()
-        for moved in fields
+        for stale_field in fields
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return [f"  {address:<{widths[0]}}   {field:<{widths[1]}}   {text}" for address, field, text in rows]
 
 
-def with_true_count(
+def with_live_count(
     summary: CatalogSummary,
     limits: Thresholds,
     source: CatalogInput,
@@ -152,10 +158,10 @@ def with_true_count(
     backend: Backend,
     parallelism: int,
 ) -> CatalogSummary:
-    """Return ``summary`` with ``removable_tables`` counted in the live catalog.
+    """Return ``summary`` with ``removable_tables`` count_removable in the live catalog.
 
-    A plan cannot prove this number, and one that is too high would lift the limit on removals. Tables that stay are
-    counted first, as many as the limit takes; the whole catalog only if they are too few.
+    Nothing in a plan proves this number, and one that is too high would lift the limit on removals. A sample of the
+    tables that stay is counted first; the whole catalog only if the sample does not show that the limit is kept.
 
     Args:
         summary: what the plan records of a catalog.
@@ -168,23 +174,23 @@ def with_true_count(
     Raises:
         BackendError: the catalog could not be read.
     """
-    percent, going = limits.max_removal_percent, summary.going
-    if going * 100 <= max(limits.min_tables, going) * percent:
+    percent, removals = limits.max_removal_percent, summary.going
+    if removals * 100 <= max(limits.min_tables, removals) * percent:
         return summary  # within the limit whatever the count
     context = CatalogContext.of(source)
 
-    def counted(tables: Iterable[LiveTable]) -> int:
+    def count_removable(tables: Iterable[LiveTable]) -> int:
         return sum(context.is_removable(table.id, owner_of(table.properties)) for table in tables)
 
     if percent:
-        needed = -(-going * 100 // percent) - going
+        needed = -(-removals * 100 // percent) - removals
         desired = source.desired.tables.values()
         expected = (table.id for table in desired if not (table.absent or table.id in removed))
         sample = islice(filter(context.select.contains, expected), 2 * needed)
         loaded = in_parallel(lambda identifier: load_table(backend, identifier), sample, parallelism)
-        staying = counted(table for table in loaded if table is not None)
+        staying = count_removable(table for table in loaded if table is not None)
         if staying >= needed:
-            return summary.model_copy(update={"removable_tables": going + staying})
+            return summary.model_copy(update={"removable_tables": removals + staying})
     tables = backend.scan_readable(source.desired.scope).tables.values()
-    staying = counted(table for table in tables if table.id not in removed)
-    return summary.model_copy(update={"removable_tables": going + staying})
+    staying = count_removable(table for table in tables if table.id not in removed)
+    return summary.model_copy(update={"removable_tables": removals + staying})

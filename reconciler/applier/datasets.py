@@ -1,7 +1,7 @@
-"""Read storage again right before a change, and make all writes of lancens there.
+"""Check the storage of a table right before a change, and make all writes of lancens there.
 
-Writes are empty datasets where nothing is, new nullable columns, new names, nullability and metadata of columns, and
-tags. No data is overwritten.
+It writes empty datasets to empty locations, adds nullable columns, changes names, nullability and metadata of columns,
+and sets and removes tags. It never overwrites data.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler import storage
-from reconciler.applier.live import MovedField
+from reconciler.applier.live import StaleField
 from reconciler.applier.step import StaleError, Target
 from reconciler.backends.base import Backend
 from reconciler.model import locations
@@ -33,44 +33,44 @@ _KIND_TEXTS = {
 
 
 def expect_data(change: Change, backend: Backend, location: str, columns: Schema) -> None:
-    """Raise if ``location`` holds no dataset, another one than planned on, or one with other ``columns``.
+    """Raise unless ``location`` holds the dataset that ``change`` was planned on, with ``columns`` if not empty.
 
     Raises:
-        StaleError: naming what it holds.
+        StaleError: it holds no dataset, another one, or one with other columns.
         ServiceUnavailableError: it cannot be opened.
     """
     options = backend.storage_options()
     data = storage.probe(location, options)
     if data.kind is not StorageKind.DATASET:
-        raise _moved(location, "a Lance dataset", data)
+        raise _data_error(location, "a Lance dataset", data)
     expect_same_data(options, location, change.dataset, data.version)
     if columns and data.schema is not None:
-        _expect_nothing_else(location, compare(columns, data.schema))
+        _expect_no_difference(location, compare(columns, data.schema))
 
 
 def expect_same_data(
-    options: Mapping[str, str], location: str, planned: DatasetVersion | None, now: DatasetVersion | None = None
+    options: Mapping[str, str], location: str, planned: DatasetVersion | None, latest: DatasetVersion | None = None
 ) -> None:
-    """Raise if another dataset than the one that was planned on is at ``location``.
+    """Raise if ``location`` holds another dataset than the plan was made on; later versions of it are accepted.
 
-    Storage is asked only if ``now``, the latest version, is not the planned one. None is unknown: then nothing is
-    compared. Nor is anything known once the planned version has been cleaned up, as other writers may do at any time.
+    Storage is read only if ``latest``, the version just read, is not the ``planned`` one. Nothing is compared if the
+    planned version is unknown, or is no longer there: other writers may clean up old versions at any time.
 
     Raises:
-        StaleError: the version of this number is another one, or none was ever written.
+        StaleError: the dataset's version of this number differs from the planned one, or it has no such version yet.
         ServiceUnavailableError: it cannot be opened.
     """
-    if planned is None or planned == now:
+    if planned is None or planned == latest:
         return
-    then = storage.version_at(location, options, planned.number)
-    if isinstance(then, Storage):
-        raise _moved(location, "a Lance dataset", then)
-    if then != planned and then.number <= planned.number:
-        raise StaleError(f"data at {locations.redact(location)} {MovedField('data', str(planned), str(then))}")
+    version = storage.version_at(location, options, planned.number)
+    if isinstance(version, Storage):
+        raise _data_error(location, "a Lance dataset", version)
+    if version != planned and version.number <= planned.number:
+        raise StaleError(f"data at {locations.redact(location)} {StaleField('data', str(planned), str(version))}")
 
 
 def expect_no_data(backend: Backend, location: str) -> None:
-    """Raise if ``location`` holds anything.
+    """Raise unless ``location`` is empty.
 
     Raises:
         StaleError: it holds something.
@@ -78,11 +78,11 @@ def expect_no_data(backend: Backend, location: str) -> None:
     """
     data = storage.probe(location, backend.storage_options())
     if data.kind is not StorageKind.NOTHING:
-        raise _moved(location, "nothing", data)
+        raise _data_error(location, "nothing", data)
 
 
 def holds_new_dataset(options: Mapping[str, str], location: str) -> bool:
-    """Return whether ``location`` holds an empty dataset as lancens writes it, of any columns.
+    """Return whether ``location`` holds an empty dataset as lancens creates it, with any columns.
 
     Raises:
         PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: it cannot be read.
@@ -94,10 +94,14 @@ def holds_new_dataset(options: Mapping[str, str], location: str) -> bool:
 def ensure_dataset(
     options: Mapping[str, str], location: str, columns: Schema, *, finished: bool, managed: bool = False
 ) -> bool:
-    """Write an empty dataset of ``columns``; return False if it exists already.
+    """Write an empty dataset with ``columns``; return False if it exists already.
 
-    An interrupted run leaves an empty dataset of exactly this schema. ``finished``: the catalog has the finished
-    entry, so the dataset may have rows. ``managed``: the service keeps the versions, so nothing is written.
+    Args:
+        options: for writing to the location.
+        location: where the dataset is to be.
+        columns: the planned schema. An empty dataset of exactly this schema is that of an interrupted run.
+        finished: whether the catalog has the finished entry, so that the dataset may have rows by now.
+        managed: whether the service keeps the versions of the dataset, so that lancens must not write it.
 
     Raises:
         StaleError: the location holds something else.
@@ -120,13 +124,13 @@ def ensure_dataset(
             difference = compare(columns, data.schema)
             if not difference.blocking(Evolve.NEVER, ExtraColumns.KEEP):
                 return False
-    raise _moved(location, "nothing", data)
+    raise _data_error(location, "nothing", data)
 
 
 def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:
-    """Add and alter the columns that ``change`` adds and alters; return False if nothing is to do.
+    """Add and alter columns of a dataset as planned; return False if nothing is left to do.
 
-    Columns are added first: a rename that another run finds pending stays pending then.
+    Columns are added before others are renamed: an apply that goes on after an interruption still finds the rename.
 
     Raises:
         StaleError: the dataset differs in more than the plan changes.
@@ -136,12 +140,12 @@ def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *,
     """
     data = storage.probe(location, options)
     if data.schema is None:
-        raise _moved(location, "a Lance dataset", data)
+        raise _data_error(location, "a Lance dataset", data)
     before, after = (change.before.columns if change.before else None) or (), change.after_columns or ()
     expect_same_data(options, location, change.dataset, data.version)
     difference, planned = compare(after, data.schema), compare(after, before)
     to_add, to_alter = set(planned.missing), {pair.desired.name: pair for pair in planned.altered}
-    _expect_nothing_else(
+    _expect_no_difference(
         location,
         replace(
             difference,
@@ -162,7 +166,7 @@ def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *,
 
 
 def _is_planned(pair: ColumnPair, planned: Mapping[str, ColumnPair]) -> bool:
-    """Return whether the plan makes this change, on the metadata that it was made on."""
+    """Return whether the plan alters this column, and the metadata to change still has the values planned on."""
     expected = planned.get(pair.desired.name)
     if expected is None:
         return False
@@ -179,13 +183,15 @@ def _expect_unmanaged(managed: bool) -> None:
         raise UnsupportedOperationError(storage.MANAGED)
 
 
-def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:
+def _expect_no_difference(location: str, difference: SchemaDifference) -> None:
+    """Raise StaleError with the texts of a schema difference, unless it is empty."""
     if difference:
         texts = "; ".join(difference.texts("the plan"))
         raise StaleError(f"columns at {locations.redact(location)}: {texts}")
 
 
-def _moved(location: str, planned: str, data: Storage) -> StaleError | ServiceUnavailableError:
+def _data_error(location: str, planned: str, data: Storage) -> StaleError | ServiceUnavailableError:
+    """Return the error for a location that holds ``data`` instead of what was planned on, or cannot be opened."""
     detail = f" ({data.detail})" if data.detail else ""
     if data.kind is StorageKind.UNKNOWN:
         return ServiceUnavailableError(f"{locations.redact(location)} cannot be opened{detail}")
@@ -193,7 +199,7 @@ def _moved(location: str, planned: str, data: Storage) -> StaleError | ServiceUn
 
 
 def show_columns(target: Target[LiveTable]) -> bool:
-    """Write the planned columns to the entry; return False if it shows them.
+    """Write the planned columns to the entry of a table; return False if the entry shows them already.
 
     Raises:
         StaleError: the entry shows, or the data has, other columns than planned on.
@@ -205,7 +211,7 @@ def show_columns(target: Target[LiveTable]) -> bool:
     shown = backend.shown_columns([target.identifier]).get(target.identifier, ())
     if not EntryColumns(shown, planned):
         return False
-    if not _is_on_the_way(target.change, shown, planned):
+    if not _can_follow(target.change, shown, planned):
         raise StaleError(f"columns of the entry: {', '.join(EntryColumns(shown, planned).texts())}")
     live = backend.load_table(target.identifier)
     location = live.location
@@ -221,7 +227,7 @@ def show_columns(target: Target[LiveTable]) -> bool:
 
 
 def tag_dataset(target: Target[LiveTable]) -> bool:
-    """Set, move and remove the planned tags of a table's data; return False if nothing is to do.
+    """Set, move and remove the planned tags of a table's data; return False if nothing is left to do.
 
     Raises:
         StaleError: a tag is neither where the plan saw it nor where it puts it.
@@ -229,16 +235,16 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
     """
     live, planned = target.backend.load_table(target.identifier), target.change.tags or FoundTags()
     before, desired = target.change.before, target.after.tags or {}
-    # The plan may have found more tags, which are not lancens': it shows those that it changes.
+    # The dataset may have more tags, which are not lancens': the plan's states hold only those that it manages.
     names = sorted({*((before and before.tags) or {}), *desired})
     options = target.backend.table_storage_options(live, writes=True)
     tags = storage.find_tags(live.location, options, desired, names)
     if isinstance(tags, Storage):
-        raise _moved(live.location, "a Lance dataset", tags)
+        raise _data_error(live.location, "a Lance dataset", tags)
     current = tags.there
-    moved = [name for name in names if current.get(name) not in (planned.there.get(name), desired.get(name))]
-    if moved:
-        fields = (MovedField(f"tag `{name}`", planned.there.get(name), current.get(name)) for name in moved)
+    stale = [name for name in names if current.get(name) not in (planned.there.get(name), desired.get(name))]
+    if stale:
+        fields = (StaleField(f"tag `{name}`", planned.there.get(name), current.get(name)) for name in stale)
         raise StaleError("; ".join(f"{field.field} {field}" for field in fields))
     targets = {name: desired.get(name) for name in names if current.get(name) != desired.get(name)}
     if targets:
@@ -248,7 +254,7 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
     return bool(targets)
 
 
-def _is_on_the_way(change: Change, now: ShownColumns, planned: ShownColumns) -> bool:
-    """Return whether an entry shows the columns planned on, or some planned ones."""
+def _can_follow(change: Change, shown: ShownColumns, planned: ShownColumns) -> bool:
+    """Return whether an entry shows the columns that the plan was made on, or only the first of the planned ones."""
     before = change.before.shown_columns if change.before else None
-    return (before is not None and not EntryColumns(now, before)) or not EntryColumns(now, planned[: len(now)])
+    return (before is not None and not EntryColumns(shown, before)) or not EntryColumns(shown, planned[: len(shown)])

@@ -1,4 +1,4 @@
-"""Read live objects right before a write, and compare them with the plan."""
+"""Read live namespaces and tables right before a write, and compare them with the plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_table(backend: Backend, identifier: Sequence[str]) -> LiveTable | None:
 
 
 def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespace | LiveTable | None:
-    """Return the object of ``kind`` at ``identifier``; None if it does not exist.
+    """Return the object of ``kind`` that is named ``identifier``; None if it does not exist.
 
     Raises:
         BackendError: the catalog could not be read.
@@ -47,13 +47,14 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
 def load_all(
     backend: Backend, expected: Mapping[tuple[Kind, Identifier], bool], tables: int, parallelism: int
 ) -> dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]:
-    """Return every expected object; None for those that are no Lance objects.
+    """Return every expected object by its kind and name; None if it does not exist or is not a Lance table.
 
-    A scan reads them if that takes fewer calls than one for each. Objects in a missing namespace are not asked for.
+    A scan of the catalog reads them if that takes fewer calls than a call for each. Objects in a missing namespace
+    are not read.
 
     Args:
         backend: the catalog.
-        expected: the objects, and whether each should exist; one that a scan does not show is then read by name.
+        expected: the objects, and whether each should exist; those that should are read by name if a scan misses them.
         tables: how many tables the catalog has, roughly.
         parallelism: how many objects are read at a time.
 
@@ -78,12 +79,14 @@ def load_all(
             if listed is not None or not expected[kind, identifier]:
                 loaded[kind, identifier] = listed
     for kind in ("namespace", "table"):
-        unread = [key for key in todo if key[0] == kind and key not in loaded and not _has_no_parent(key[1], loaded)]
+        unread = [
+            key for key in todo if key[0] == kind and key not in loaded and not _is_parent_missing(key[1], loaded)
+        ]
         loaded |= zip(unread, in_parallel(read, unread, parallelism), strict=True)
     return {key: loaded.get(key) for key in todo}
 
 
-def _has_no_parent(
+def _is_parent_missing(
     identifier: Identifier, loaded: Mapping[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]
 ) -> bool:
     """Return whether a parent namespace of ``identifier`` is known not to exist."""
@@ -106,9 +109,10 @@ class Precondition(Enum):
 
 
 def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
-    """Compare ``live``, the view over the managed keys, with a change's states.
+    """Return whether ``change`` can be carried out on the object of the view ``live``; None is a missing object.
 
-    Sensitive values are replaced first, as in a saved plan, so that new and saved plans have the same answer.
+    The view holds the change's managed keys. Sensitive values are replaced before the comparison, as in a saved plan,
+    so that new and saved plans get the same answer.
     """
     if live is None:
         if change.after is None:
@@ -127,9 +131,9 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
 
 
 def _after_removals(change: Change, before: ObjectView) -> ObjectView:
-    """Return the state between the two requests of an update of a namespace.
+    """Return the state between the two requests of a namespace's update: removals are done, nothing is set yet.
 
-    Removals are done, and nothing is set.
+    Other changes take one request, so this is their state ``before``.
     """
     after = change.after
     if change.action is not Action.UPDATE_NAMESPACE or after is None:
@@ -147,8 +151,8 @@ def _after_removals(change: Change, before: ObjectView) -> ObjectView:
 
 
 @dataclass(frozen=True, slots=True)
-class MovedField:
-    """One field that moved, with sensitive values replaced; None is an unset value."""
+class StaleField:
+    """A field that differs from the plan, with sensitive values replaced; None is an unset value."""
 
     field: str
     planned: str | None
@@ -158,15 +162,18 @@ class MovedField:
         return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
 
 
-def differences(entry: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
-    """Return the fields that differ between two states; None is a missing object."""
+def differences(entry: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[StaleField]:
+    """Return the fields that differ between the planned and the live state; None is a missing object.
+
+    ``entry`` is the plan's entry of the object; it tells which values are sensitive.
+    """
     if planned is None or live is None:
-        existence = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
+        existence = [StaleField("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else existence
     expected = entry.concealed(planned)
     before, now = dict(_fields(expected)), dict(_fields(entry.concealed(live).revealed(expected)))
     return [
-        MovedField(field, before.get(field), now.get(field))
+        StaleField(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))
         if before.get(field) != now.get(field)
         and not (field == "location" and locations.same(before.get(field), now.get(field)))
@@ -174,11 +181,12 @@ def differences(entry: Change | Fingerprint, planned: ObjectView | None, live: O
 
 
 def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
-    """Return on one line how ``live`` differs: ``location planned on a, now b``."""
-    return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
+    """Return on one line how ``live`` differs from ``planned``, as ``location planned on a, now b``."""
+    return "; ".join(f"{difference.field} {difference}" for difference in differences(change, planned, live))
 
 
 def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each set field, property and safeguard of an object."""
     texts = {
         "location": view.location,
         "requested-location": view.requested_location,

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from reconciler.applier.check import check_plan, with_true_count
+from reconciler.applier.check import check_plan, with_live_count
 from reconciler.applier.executor import execute
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load
@@ -288,7 +288,7 @@ def _check_counts(
         true = summary.model_copy(update={"mirrored_tables": tables})
         with connection.spec.errors():
             counted.append(
-                with_true_count(true, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
+                with_live_count(true, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
             )
     check_removals(plan.model_copy(update={"catalogs": tuple(counted)}))
 

@@ -14,7 +14,7 @@ from unittest import mock
 from reconciler import storage
 from reconciler.applier import check
 from reconciler.applier.journal import Journal
-from reconciler.applier.live import MovedField
+from reconciler.applier.live import StaleField
 from reconciler.backends.glue import GlueBackend, service, structures
 from reconciler.backends.glue.service import Service as GlueService
 from reconciler.model import ownership, redaction
@@ -87,7 +87,7 @@ _INTENT = Journal.intent
 _INSERT = GlueBackend.insert_table
 
 
-def _places_apart(*arguments: Any) -> Sequence[MovedField]:
+def _places_apart(*arguments: Any) -> Sequence[StaleField]:
     return [field for field in _MOVED(*arguments) if field.field != "location"]
 
 
