@@ -158,7 +158,7 @@ def with_live_count(
     backend: Backend,
     parallelism: int,
 ) -> CatalogSummary:
-    """Return ``summary`` with ``removable_tables`` count_removable in the live catalog.
+    """Return ``summary`` with ``removable_tables`` counted in the live catalog.
 
     Nothing in a plan proves this number, and one that is too high would lift the limit on removals. A sample of the
     tables that stay is counted first; the whole catalog only if the sample does not show that the limit is kept.

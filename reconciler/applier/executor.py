@@ -146,7 +146,7 @@ class _Run:
         widths = {name: 1 if is_upkeep else backend.commits_together for name, backend in self.backends.items()}
         widest = max(widths.values(), default=1)
         # Where a catalog commits many changes together, enough of them wait anyway.
-        limit = parallelism * (self.journal.ahead if widest == 1 else 1)
+        limit = parallelism * (self.journal.in_flight_factor if widest == 1 else 1)
         self.slots, started = threading.Semaphore(parallelism * widest), Counter[str]()
         with ThreadPoolExecutor(max_workers=limit * widest, thread_name_prefix="apply") as pool:
             positions: dict[Future[ChangeResult], int] = {}

@@ -31,38 +31,45 @@ from reconciler.planner.plan import Plan
 FORMAT_VERSION = "1.0"
 SUFFIX = ".jsonl"
 
-_AHEAD = 4
+_IN_FLIGHT_FACTOR = 4
 
 
 class Journal:
     """The journal of one run, from :meth:`open`; usable from several threads.
 
-    ``location`` is its path or URI. ``ahead`` is how many times as many changes as run at once may be in flight, since
-    the others wait for the journal.
+    Args:
+        run: the run's id.
+        location: the path or URI of the journal.
+        lines: where the lines are written.
+        in_flight_factor: how many times the parallelism may be in flight. Changes wait long for a journal in object
+            storage, and others can use the catalog meanwhile.
     """
 
-    def __init__(self, run: str, location: str, lines: DurableLines | DurableObjects, ahead: int = 1) -> None:
+    def __init__(
+        self, run: str, location: str, lines: DurableLines | DurableObjects, in_flight_factor: int = 1
+    ) -> None:
         self.run = run
         self.location = location
-        self.ahead = ahead
+        self.in_flight_factor = in_flight_factor
         self._lines = lines
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Start the journal of a run in ``folder``, which is created if missing, or in object storage.
+        """Create the journal of a run of ``plan`` in ``folder``, and write its header.
 
-        Its name is a random run id.
+        ``folder`` is a directory, which is created if missing, or a URI in object storage. The journal's name is a
+        random run id.
 
         Raises:
             ApplyError: it cannot be written.
         """
         try:
             if is_uri(folder):
-                journal = cls(*_new_objects(str(folder)), ahead=_AHEAD)
+                journal = cls(*_new_objects(str(folder)), in_flight_factor=_IN_FLIGHT_FACTOR)
             else:
-                here = Path(locations.path_of(str(folder)) or folder)
-                here.mkdir(parents=True, exist_ok=True)
-                journal = cls(*_new_file(here))
+                directory = Path(locations.path_of(str(folder)) or folder)
+                directory.mkdir(parents=True, exist_ok=True)
+                journal = cls(*_new_file(directory))
             journal._write(
                 "header",
                 {
@@ -89,15 +96,17 @@ class Journal:
         self._lines.close()
 
     def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:
-        """Record that a change is about to write, with the whole object before it.
+        """Record that the change at ``position`` is about to write, with the ``live`` object before it.
 
         Raises:
             ApplyError: the line is not on disk, so the change must not start.
         """
-        self._write("intent", {**_subject(position, change), "before": _whole(change, live)})
+        self._write("intent", {**_subject(position, change), "before": _object_record(change, live)})
 
     def outcome(self, position: int, result: ChangeResult) -> None:
-        """Record how the change at ``position`` ended; in object storage, with the next intent or the summary.
+        """Record how the change at ``position`` ended.
+
+        In object storage, the line is stored with the next intent or the summary.
 
         Raises:
             ApplyError: the line is not on disk.
@@ -124,6 +133,7 @@ class Journal:
         self._write("summary", {**counts, "interrupted": report.interrupted})
 
     def _write(self, entry: str, content: Mapping[str, object], *, wait: bool = True) -> None:
+        """Write a line of the kind ``entry``; with ``wait``, return once it is stored."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"entry": entry, "at": now, **content}, ensure_ascii=True) + "\n"
         try:
@@ -139,7 +149,7 @@ def is_uri(folder: str | os.PathLike[str]) -> bool:
 
 
 def _origin() -> Mapping[str, str]:
-    """Return who runs this, and the commit that it runs for, if that is known."""
+    """Return the ``actor`` who runs apply, and the ``commit`` it runs for, as far as they are known."""
     actor = os.environ.get("LANCENS_ACTOR") or os.environ.get("GITHUB_ACTOR")
     with suppress(OSError, KeyError):  # a container's user may have no name
         actor = actor or getpass.getuser()
@@ -148,7 +158,7 @@ def _origin() -> Mapping[str, str]:
 
 
 def _new_objects(uri: str) -> tuple[str, str, DurableObjects]:
-    """Return a new run whose lines become objects in the folder of its name."""
+    """Return the id, URI and lines of a new journal: objects in a folder that is named after the run."""
     from reconciler.storage import ObjectFolder
 
     run = secrets.token_hex(4)
@@ -157,7 +167,7 @@ def _new_objects(uri: str) -> tuple[str, str, DurableObjects]:
 
 
 def _new_file(folder: Path) -> tuple[str, str, DurableLines]:
-    """Create a file with a new random name that only its owner can read."""
+    """Create a journal's file, which only its owner can read; return its run id, path and lines."""
     while True:
         run = secrets.token_hex(4)
         path = folder / f"{run}{SUFFIX}"
@@ -169,6 +179,7 @@ def _new_file(folder: Path) -> tuple[str, str, DurableLines]:
 
 
 def _subject(position: int, change: Change) -> dict[str, object]:
+    """Return the keys of a line that identify a change and its object."""
     origin = change.moved_from or change.takes_from
     moved = {"from": address(change.catalog, origin)} if origin is not None else {}
     moved |= {"lost": change.params["lost"]} if "lost" in change.params else {}
@@ -182,22 +193,23 @@ def _subject(position: int, change: Change) -> dict[str, object]:
     }
 
 
-def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
-    """Return the properties and location of an object, without secrets."""
+def _object_record(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
+    """Return all properties of an object, and its location or kind, without secrets; None if it does not exist."""
     if live is None:
         return None
-    whole: dict[str, object] = {"properties": redact_properties(live.properties, change.address, change.secret_keys)}
+    record: dict[str, object] = {"properties": redact_properties(live.properties, change.address, change.secret_keys)}
     if isinstance(live, LiveTable):
-        whole["location"] = locations.redact(live.location)
+        record["location"] = locations.redact(live.location)
     elif live.kind is not None:
-        whole["kind"] = live.kind
-    return whole
+        record["kind"] = live.kind
+    return record
 
 
 class DurableLines:
-    """Appends whole lines to ``file``, which it closes.
+    """Append lines to a file, each durable before ``append`` returns; concurrent writers share one ``fsync``.
 
-    Concurrent writers share one ``fsync``.
+    The file has ``_end`` bytes in ``_written`` lines of this run; of these, the first ``_durable`` lines are on disk,
+    up to ``_durable_end``. ``_lost`` is the error of a failed sync, and the number of the last line it has removed.
     """
 
     def __init__(self, file: FileIO) -> None:
@@ -205,12 +217,12 @@ class DurableLines:
         self._writing = threading.Lock()
         self._syncing = threading.Lock()
         self._written = 0
-        self._on_disk = 0
-        self._end = self._end_on_disk = os.fstat(file.fileno()).st_size
+        self._durable = 0
+        self._end = self._durable_end = os.fstat(file.fileno()).st_size
         self._lost: tuple[int, OSError] | None = None
 
     def append(self, line: bytes, *, wait: bool = True) -> None:
-        """Write ``line`` to disk, whole or not at all: a full disk keeps no part of it.
+        """Write ``line`` to disk, whole or not at all, whatever ``wait`` says: a full disk keeps no part of it.
 
         Raises:
             OSError: the line is not on disk.
@@ -222,7 +234,7 @@ class DurableLines:
         with self._syncing:
             if self._lost is not None and number <= self._lost[0]:
                 raise self._lost[1]
-            if number > self._on_disk:
+            if number > self._durable:
                 self._sync()
 
     def close(self) -> None:
@@ -230,6 +242,7 @@ class DurableLines:
         self._file.close()
 
     def _write(self, line: bytes) -> None:
+        """Write ``line`` to the file; if that fails, cut the file to its length before."""
         descriptor, remaining = self._file.fileno(), line
         try:
             while remaining:
@@ -249,25 +262,27 @@ class DurableLines:
         except OSError as error:
             with self._writing, suppress(OSError):
                 self._lost = self._written, error
-                os.ftruncate(self._file.fileno(), self._end_on_disk)
-                self._end = self._end_on_disk
+                os.ftruncate(self._file.fileno(), self._durable_end)
+                self._end = self._durable_end
             raise
-        self._on_disk, self._end_on_disk = number, end
+        self._durable, self._durable_end = number, end
 
 
 @dataclass
 class _Batch:
+    """The lines of one object, and the positions of those that a caller waits for."""
+
     lines: list[bytes] = field(default_factory=list)
-    waited_for: set[int] = field(default_factory=set)
+    awaited: set[int] = field(default_factory=set)
     is_sent: bool = False
     error: Exception | None = None
 
 
 class DurableObjects:
-    """Appends lines as numbered objects, which ``create`` stores.
+    """Append lines as numbered objects, which ``create`` stores by name and content.
 
-    An object holds all lines that came while the one before was stored. If it cannot be stored, the lines that somebody
-    waits for are given up, and the others become part of the next object.
+    An object holds all lines that came while the object before was being stored. If it cannot be stored, the callers
+    that wait for their lines get the error, and the other lines become part of the next object.
     """
 
     def __init__(self, create: Callable[[str, bytes], None]) -> None:
@@ -285,7 +300,7 @@ class DurableObjects:
         with self._adding:
             batch = self._open
             if wait:
-                batch.waited_for.add(len(batch.lines))
+                batch.awaited.add(len(batch.lines))
             batch.lines.append(line)
         if not wait:
             return
@@ -296,9 +311,10 @@ class DurableObjects:
             raise batch.error
 
     def close(self) -> None:
-        """Do nothing: the summary has stored what was left."""
+        """Do nothing: the summary, which waits, has stored all lines before it."""
 
     def _send(self, batch: _Batch) -> None:
+        """Store the lines of ``batch`` as the next object, or keep its error; new lines go to another batch."""
         with self._adding:
             self._open = _Batch()
         self._number += 1  # also after a failure: the object may be there
@@ -306,8 +322,8 @@ class DurableObjects:
             self._create(f"{self._number:08}{SUFFIX}", b"".join(batch.lines))
         except (OSError, BackendError) as error:
             batch.error = error
-            left = [line for at, line in enumerate(batch.lines) if at not in batch.waited_for]
+            others = [line for position, line in enumerate(batch.lines) if position not in batch.awaited]
             with self._adding:
-                self._open.waited_for = {at + len(left) for at in self._open.waited_for}
-                self._open.lines[:0] = left
+                self._open.awaited = {position + len(others) for position in self._open.awaited}
+                self._open.lines[:0] = others
         batch.is_sent = True

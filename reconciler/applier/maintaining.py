@@ -1,4 +1,4 @@
-"""Carry out one job of `maintain`: look at its dataset again, then compact it or see to one index."""
+"""Carry out one job of `maintain`: inspect its dataset again, then compact it, or build or optimize one index."""
 
 from __future__ import annotations
 
@@ -20,64 +20,75 @@ from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
 from reconciler.planner.maintenance import jobs_of
 
 _ATTEMPTS = 4
-_NAMED = 10
-_NOWHERE = Source("", 1)
+_MOST_NAMED = 10
+_NO_SOURCE = Source("", 1)
 
 
 def carry_out_job(
     target: Target[LiveTable],
     job: UpkeepJob,
-    announce: Callable[[LiveTable], None],
+    record_intent: Callable[[LiveTable], None],
     executors: storage.Executors | None = None,
 ) -> ChangeOutcome:
-    """Carry out a job if it is still needed; ``announce`` is called before the first write.
+    """Carry out a job of a table if it is still needed.
 
-    A job that loses a race against another writer starts over with what is there then. The work is done on
-    ``executors`` if there are any, and the files that they leave are named.
+    A job that loses a race against another writer inspects the dataset again and starts over.
+
+    Args:
+        target: the table.
+        job: the planned job.
+        record_intent: is called with the live table before the first write.
+        executors: do the work if there are any; the outcome then names the files that they have left.
 
     Raises:
-        StaleError: the entry is another one; or its dataset has other indices, another configuration or more than
-            twice the work.
+        StaleError: the entry differs from the plan; or its dataset has other indices, another configuration or more
+            than twice the work.
         BackendError: the catalog, storage or an executor failed.
     """
     target.expect_planned()
     live = target.existing
     if executors is None:
-        return _carried_out(target, job, announce)
+        return _attempt_job(target, job, record_intent)
     files = storage.NewFiles(live.location, target.backend.table_storage_options(live))
     try:
-        outcome = _carried_out(target, job, announce, executors)
+        outcome = _attempt_job(target, job, record_intent, executors)
     except (BackendError, StaleError) as error:
-        left = _left(files)
-        raise type(error)(f"{error}; {left}" if left else str(error)) from None
-    return replace(outcome, note=_left(files))
+        note = _unneeded_files_note(files)
+        raise type(error)(f"{error}; {note}" if note else str(error)) from None
+    return replace(outcome, note=_unneeded_files_note(files))
 
 
-def _left(files: storage.NewFiles) -> str:
-    """Return the names of files that retried tasks and merged segments leave; they may be another writer's, too."""
+def _unneeded_files_note(files: storage.NewFiles) -> str:
+    """Return a note on the new files that the latest version does not need; empty if there are none.
+
+    Retried tasks and merged segments leave them. Some may be those of another writer.
+    """
     names = files.unneeded()
-    more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-    return f"new files that the latest version does not need: {', '.join([*names[:_NAMED], *more])}" if names else ""
+    more = [f"{len(names) - _MOST_NAMED:,} more"] if len(names) > _MOST_NAMED else []
+    return (
+        f"new files that the latest version does not need: {', '.join([*names[:_MOST_NAMED], *more])}" if names else ""
+    )
 
 
-def _carried_out(
+def _attempt_job(
     target: Target[LiveTable],
     job: UpkeepJob,
-    announce: Callable[[LiveTable], None],
+    record_intent: Callable[[LiveTable], None],
     executors: storage.Executors | None = None,
 ) -> ChangeOutcome:
+    """Do the work of a job if it is still needed, with up to ``_ATTEMPTS`` attempts against other writers."""
     change, backend = target.change, target.backend
-    for left in reversed(range(_ATTEMPTS)):
+    for attempt in range(1, _ATTEMPTS + 1):
         live = target.existing
-        needed = _needed(change, job, live, backend.table_storage_options(live))
+        needed = _needed_job(change, job, live, backend.table_storage_options(live))
         if needed is None:
             return ChangeOutcome(Status.ALREADY)
-        if left == _ATTEMPTS - 1:
-            announce(live)
+        if attempt == 1:
+            record_intent(live)
         try:
-            _work(change, job, live, backend.table_storage_options(live, writes=True), executors)
+            _write(change, job, live, backend.table_storage_options(live, writes=True), executors)
         except (ConcurrentModificationError, TableAlreadyExistsError):  # the latter of an index that another run built
-            if not left:
+            if attempt == _ATTEMPTS:
                 raise
             target = replace(target, live=load_table(backend, target.identifier))
             target.expect_planned()
@@ -86,17 +97,17 @@ def _carried_out(
     raise AssertionError("unreachable")
 
 
-def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> UpkeepJob | None:
-    """Return the job as it would be planned now; None if it is not needed any more.
+def _needed_job(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> UpkeepJob | None:
+    """Inspect the dataset, and return the job as it would be planned now; None if it is not needed any more.
 
     Raises:
-        StaleError: it must not be carried out.
+        StaleError: the dataset differs from the plan, so the job must not be carried out.
     """
-    block = _part(change.action, job)
+    block = _block_for(change.action, job)
     upkeep = storage.upkeep_of(live.location, options, block)
     if isinstance(upkeep, Upkeep):
         expect_same_data(options, live.location, change.dataset, upkeep.version)
-    planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=block), live, upkeep)
+    planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NO_SOURCE, maintain=block), live, upkeep)
     jobs = [
         entry.job
         for entry in planned
@@ -116,8 +127,8 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     return needed
 
 
-def _part(action: Action, job: UpkeepJob) -> Maintain:
-    """Return what the block asks of this job: to look at the rest takes time."""
+def _block_for(action: Action, job: UpkeepJob) -> Maintain:
+    """Return the part of the `maintain` block that this job is for; inspecting a dataset for the rest takes time."""
     block = Maintain(copy_elsewhere=job.wanted.copy_elsewhere)
     if action is Action.COMPACT:
         return replace(block, compact=job.wanted.compact)
@@ -127,6 +138,11 @@ def _part(action: Action, job: UpkeepJob) -> Maintain:
 
 
 def _expect_planned(job: UpkeepJob, now: UpkeepJob, upkeep: Upkeep, *, costs_must_match: bool) -> None:
+    """Raise StaleError if the job ``now``, or the dataset, differs from the planned ``job``.
+
+    The bytes to read and write are compared if ``costs_must_match``. In any case a job on an index must read no more
+    than ``job.most_bytes``.
+    """
     if costs_must_match and (now.reads, now.writes) != (job.reads, job.writes):
         raise StaleError(
             f"bytes to read and write planned on {job.reads} and {job.writes}, now {now.reads} and {now.writes}"
@@ -138,14 +154,15 @@ def _expect_planned(job: UpkeepJob, now: UpkeepJob, upkeep: Upkeep, *, costs_mus
     unplanned = {*(set(job.indices) - set(now.indices)), *(added - set(job.indices))}
     if unplanned:
         raise StaleError(f"indices: {', '.join(sorted(unplanned))}")
-    # Compaction is told its limit.
+    # Compaction keeps to the limit itself.
     if job.index is not None and job.most_bytes is not None and (now.reads is None or now.reads > job.most_bytes):
         raise StaleError(f"bytes to read planned on {size(job.reads)}, now {size(now.reads)}, more than twice as many")
 
 
-def _work(
+def _write(
     change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str], executors: storage.Executors | None
 ) -> None:
+    """Compact the dataset, or build or optimize the job's index."""
     location, block = live.location, job.wanted
     if change.action is Action.COMPACT and block.compact is not None:
         if not storage.compact(location, options, block.compact, job.most_bytes, executors):

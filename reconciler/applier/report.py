@@ -17,8 +17,8 @@ from reconciler.planner.entries import Change
 class Status(StrEnum):
     """How a change ended.
 
-    ``already``: an interrupted run or someone else has done it. ``kept``: a namespace to be dropped still holds
-    something and stays, which is not a failure.
+    ``already``: an interrupted run or another client has done it. ``kept``: a namespace to be dropped is not empty and
+    stays, which is not a failure.
     """
 
     DONE = "done"
@@ -37,8 +37,8 @@ class Status(StrEnum):
 class ChangeResult:
     """The result of one change.
 
-    ``message`` tells why it failed, was skipped or was kept, and ``note`` what else is worth knowing. Both are one line
-    without secrets.
+    ``message`` tells why it failed, was skipped or was kept; ``note`` adds to any status, such as where the data is.
+    Both are one line without secrets. ``seconds`` is how long the change took.
     """
 
     change: Change
@@ -105,7 +105,7 @@ def subject_of(result: ChangeResult) -> str:
 
 
 def ending_of(result: ChangeResult) -> str:
-    """Return how the change ended: the time it took, or why it was not made."""
+    """Return how the change ended: the time it took, or why it was not carried out, and its note."""
     if result.status is Status.DONE:
         ending = _duration(result.seconds)
     elif result.status is Status.ALREADY:
