@@ -82,13 +82,13 @@ def _remembered(self: GlueService, name: Identifier) -> Any:
     return _READ.setdefault(name, _TABLE(self, name))
 
 
-_MOVED = check._moved
+_STALE_FIELDS = check._stale_fields
 _INTENT = Journal.intent
 _INSERT = GlueBackend.insert_table
 
 
 def _places_apart(*arguments: Any) -> Sequence[StaleField]:
-    return [field for field in _MOVED(*arguments) if field.field != "location"]
+    return [field for field in _STALE_FIELDS(*arguments) if field.field != "location"]
 
 
 def _as_new(table: Any, wanted: LiveTable) -> Any:
@@ -121,11 +121,11 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "leaves-locations": partial(mock.patch.object, tables, "is_relocated", lambda *_: False),
     "adds-no-columns": partial(mock.patch.object, SchemaDifference, "grows", False),
     "says-done": partial(mock.patch.object, GlueBackend, "alter_table", _says_done),
-    "skips-fingerprints": partial(mock.patch.object, check, "_moved", lambda *_: ()),
+    "skips-fingerprints": partial(mock.patch.object, check, "_stale_fields", lambda *_: ()),
     "ignores-page-tokens": partial(mock.patch.object, service, "paged_entries", _first_page),
     "sets-no-tags": partial(mock.patch.object, storage, "write_tags", _nothing),
     "clears-tags-of-others": partial(mock.patch.object, storage, "write_tags", _clears),
-    "compares-no-places": partial(mock.patch.object, check, "_moved", _places_apart),
+    "compares-no-places": partial(mock.patch.object, check, "_stale_fields", _places_apart),
     "carries-out-forged-plans": partial(mock.patch.object, apply, "follow", _as_saved),
     "loses-lines-of-journals": partial(mock.patch.object, Journal, "intent", _loses_every_other),
     "drops-fields-of-others": partial(mock.patch.object, structures, "with_state", _as_new),
