@@ -1,4 +1,4 @@
-"""The answers of an Iceberg REST catalog: errors, entries, vended credentials."""
+"""Parse the responses of an Iceberg REST catalog."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.model import errors
 
 LANCE = "lance"
 TABLE_TYPE = "table_type"
-# Only the call knows what an AlreadyExistsException or a conflict is about.
+# AlreadyExistsException is missing: only the call knows whether it concerns a namespace or a table.
 _KINDS: Mapping[str, type[errors.BackendError]] = {
     "NoSuchNamespaceException": errors.NamespaceNotFoundError,
     "NoSuchTableException": errors.TableNotFoundError,
@@ -22,21 +22,21 @@ _KINDS: Mapping[str, type[errors.BackendError]] = {
     "UnsupportedOperationException": errors.UnsupportedOperationError,
     "TooManyRequestsException": errors.ThrottlingError,
 }
-# Servers disagree on the status of this error (404, 400, and Nessie's is 500). Many a location has the word, too.
+# A missing warehouse: servers send 404, 400 or 500 (Nessie). Locations may have the word, too.
 _NO_WAREHOUSE = re.compile(
     r"(?<![\w./:-])warehouse\b(?![./-]).{0,400}\b(?:not known|unknown|not found|does(?: not|n't) exist)"
     r"|\b(?:unknown|no such|find|found no)\b.{0,400}(?<![\w./:-])warehouse\b(?![./-])",
     re.IGNORECASE,
 )
-WAYS_OUT = (
+LOCATION_REMEDY = (
     "leave `location` out or name one there; or set `polaris.config.allow.unstructured.table.location` to true in the "
     "catalog's properties in Polaris, and `unstructured_table_location: true` in `config`"
 )
-"""What to do about a location that Polaris refuses."""
-_NOT_THERE = "not in the list of allowed locations"
-# Nessie adds at which of its commits it read a table, which changes with every commit to any table.
-_READ_AT = frozenset({"nessie.commit.id", "nessie.commit.ref"})
-_NAMES = {
+"""The remedy for a location that Polaris refuses."""
+_LOCATION_DENIED = "not in the list of allowed locations"
+# Nessie adds the commit at which it read a table; it changes with every commit to any table.
+_VOLATILE_PROPERTIES = frozenset({"nessie.commit.id", "nessie.commit.ref"})
+_OPTION_NAMES = {
     "s3.access-key-id": "aws_access_key_id",
     "s3.secret-access-key": "aws_secret_access_key",
     "s3.session-token": "aws_session_token",
@@ -49,22 +49,22 @@ _SAS = re.compile(r"adls\.sas-token\.(?P<account>[a-z0-9]+)(\.(dfs|blob)\..+)?")
 
 
 class UnreadableTableError(errors.InternalError):
-    """The service lists a table and cannot load it.
+    """The service lists a table but cannot load it.
 
     Its metadata is lost, or breaks the protocol.
     """
 
 
-class BrokenOffCommitError(errors.InternalError):
-    """The service failed during a commit, which may have been made or not."""
+class UncertainCommitError(errors.InternalError):
+    """The service failed during a commit; it may have been made."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The parts of a table's entry that matter here, of whatever format.
+    """The entry of a table of any format.
 
-    ``uuid`` is another one once the table is created again. ``unreadable`` completes "a table that" for a table that is
-    listed and cannot be loaded, or has no location; of the former nothing else is known.
+    A table that is created again gets another ``uuid``. ``unreadable`` is empty, or says why the table cannot be used,
+    as a clause after "a table that"; if it could not be loaded, the other fields are empty.
     """
 
     uuid: str = ""
@@ -79,7 +79,7 @@ class TableEntry:
 
 
 def translate(refusal: Refusal) -> VendorError | None:
-    """Return the error of ``{"error": {"message", "type", "code"}}``.
+    """Translate an error body, ``{"error": {"message", "type", "code"}}``.
 
     The server's stack trace is left out.
     """
@@ -90,25 +90,29 @@ def translate(refusal: Refusal) -> VendorError | None:
     kind = _KINDS.get(name)
     if kind is None and _NO_WAREHOUSE.search(message):
         kind = errors.NamespaceNotFoundError
-    if kind is errors.PermissionDeniedError and _NOT_THERE in message:
-        message = f"tables go below their namespace's location: {WAYS_OUT} ({message})"
+    if kind is errors.PermissionDeniedError and _LOCATION_DENIED in message:
+        message = f"tables go below their namespace's location: {LOCATION_REMEDY} ({message})"
     return VendorError(message or name, kind)
 
 
-def properties_in(answer: Mapping[str, object], doing: str) -> dict[str, str]:
-    """Return the properties that an answer holds; errors name the call by ``doing``."""
+def parse_properties(answer: Mapping[str, object], doing: str) -> dict[str, str]:
+    """Return the properties of a response; errors name the call by ``doing``."""
     properties = answer.get("properties") or {}
     if not isinstance(properties, Mapping):
         raise errors.InternalError(f"iceberg: {doing}: the properties in the answer are not an object")
-    return {str(key): str(value) for key, value in properties.items() if value is not None and key not in _READ_AT}
+    return {
+        str(key): str(value)
+        for key, value in properties.items()
+        if value is not None and key not in _VOLATILE_PROPERTIES
+    }
 
 
-def entry_in(answer: Mapping[str, object], doing: str) -> TableEntry:
-    """Return the table that an answer holds; errors name the call by ``doing``.
+def parse_entry(answer: Mapping[str, object], doing: str) -> TableEntry:
+    """Parse a LoadTable response; errors name the call by ``doing``.
 
     Raises:
-        UnreadableTableError: the service answers for a table and does not say what it is.
-        InternalError: the answer is not one of LoadTable, which says nothing of the table.
+        UnreadableTableError: the response has no metadata.
+        InternalError: it is no LoadTable response.
     """
     if "metadata" not in answer:
         raise errors.InternalError(f"iceberg: {doing}: the answer is not a table; check what answers at this URL")
@@ -116,41 +120,41 @@ def entry_in(answer: Mapping[str, object], doing: str) -> TableEntry:
     location = metadata.get("location") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping):
         raise UnreadableTableError(f"iceberg: {doing}: the answer holds no metadata")
-    uuid, properties = str(metadata.get("table-uuid") or ""), properties_in(metadata, doing)
+    uuid, properties = str(metadata.get("table-uuid") or ""), parse_properties(metadata, doing)
     if not isinstance(location, str):
         return TableEntry(uuid, properties=properties, unreadable="has no location")
     return TableEntry(uuid, location, properties)
 
 
-def written_entry(answer: Mapping[str, object], doing: str) -> TableEntry:
-    """Return the table that the answer to a write holds.
+def parse_written_entry(answer: Mapping[str, object], doing: str) -> TableEntry:
+    """Parse the table in the response to a write.
 
     Raises:
-        InternalError: it holds none, or one without a location.
+        InternalError: there is none, or it has no location.
     """
-    entry = entry_in(answer, doing)
+    entry = parse_entry(answer, doing)
     if entry.unreadable:
         raise UnreadableTableError(f"iceberg: {doing}: the answer holds no metadata with a location")
     return entry
 
 
 def vended_options(answer: Mapping[str, object], location: str) -> dict[str, str]:
-    """Return the storage options that an answer of LoadTable vends.
+    """Return the storage options in a LoadTable response, by pylance's names.
 
-    ``storage-credentials`` holds them by the beginning of locations, ``config`` for all others. The names are those of
-    Iceberg's own clients (`s3.*`, `gcs.*`, `adls.*`).
+    ``storage-credentials`` has options by prefixes of locations, ``config`` those for all locations. In them,
+    options have the names of Iceberg's own clients (`s3.*`, `gcs.*`, `adls.*`).
     """
     entries = answer.get("storage-credentials")
     credentials = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
     matching = [entry for entry in credentials if location.startswith(str(entry.get("prefix") or ""))]
     best = max(matching, key=lambda entry: len(str(entry.get("prefix") or "")), default={})
-    return dict(_renamed({**_texts(answer.get("config")), **_texts(best.get("config"))}))
+    return dict(_pylance_options({**_texts(answer.get("config")), **_texts(best.get("config"))}))
 
 
-def _renamed(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _pylance_options(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key, value in config.items():
-        if key in _NAMES:
-            yield _NAMES[key], value
+        if key in _OPTION_NAMES:
+            yield _OPTION_NAMES[key], value
         elif sas := _SAS.fullmatch(key):
             yield "azure_storage_account_name", sas["account"]
             yield "azure_storage_sas_token", value

@@ -1,4 +1,4 @@
-"""The backend: Lance tables as marked tables of an Iceberg REST catalog."""
+"""Provide the backend for Iceberg REST catalogs: Lance tables are marked tables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from reconciler.backends.http.listing import any_name, load_listed, require_same
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import generic
 from reconciler.backends.iceberg.answers import (
+    LOCATION_REMEDY,
     TABLE_TYPE,
-    WAYS_OUT,
-    BrokenOffCommitError,
     TableEntry,
+    UncertainCommitError,
     UnreadableTableError,
     translate,
 )
@@ -63,7 +63,7 @@ class IcebergBackend(HttpBackend):
     drops_missing = True
 
     commit_retry: ClassVar[RetryPolicy] = RetryPolicy(max_retries=8, base=0.05, cap=2.0)
-    """How often and after which pause a change is repeated on top of one that came first."""
+    """The limits of retries of a commit that conflicts with another client's."""
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
@@ -81,37 +81,37 @@ class IcebergBackend(HttpBackend):
             self.known_capabilities = generic.CAPABILITIES
 
     def ask_capabilities(self) -> Capabilities:
-        """Return the server's capabilities; not every one renames or takes locations."""
+        """Return the capabilities; not every server renames tables or accepts locations."""
         if self.config.tables == "generic":
             return self.known_capabilities
-        known = [
+        routes_of_each = [
             self._server.routes(name)
-            for name in self._existing(sorted({*self.config.warehouse_names, *self.outermost_names}))
+            for name in self._existing_warehouses(sorted({*self.config.warehouse_names, *self.outermost_names}))
         ]
-        chooses = self.config.is_s3_tables or any(routes.is_nessie for routes in known)
-        renames = all(routes.renames_tables is not False for routes in known)
-        able = self.known_capabilities
-        return replace(able, chooses_locations=chooses, rename_within=able.rename_within if renames else None)
+        chooses = self.config.is_s3_tables or any(routes.is_nessie for routes in routes_of_each)
+        renames = all(routes.renames_tables is not False for routes in routes_of_each)
+        known = self.known_capabilities
+        return replace(known, chooses_locations=chooses, rename_within=known.rename_within if renames else None)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what the known warehouses hold within ``scope``.
+        """Return the contents of the known warehouses within ``scope``.
 
         A warehouse that is configured has to exist; one that only the manifest or ``scope`` names is left out if not.
         """
-        return self._scan(scope, self._listed)
+        return self._scan(scope, self._load_listed)
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what :meth:`scan` does, with a note for a table that cannot be loaded."""
-        return self._scan(scope, self._readable)
+        """Return the result of :meth:`scan`, with notes on tables that cannot be loaded."""
+        return self._scan(scope, self._load_readable)
 
     def _scan(self, scope: Scope, load: Callable[[Identifier], TableEntry | None]) -> Snapshot:
         tables: dict[Identifier, LiveTable] = {}
         odd: dict[Identifier, OddEntry] = {}
         with self._http.meter.scan_limits():
             names = [name for name in self._warehouse_names(scope) if scope.contains((name,)) or scope.reaches((name,))]
-            starts = [(name,) for name in self._existing(names, required=self.config.warehouse_names)]
+            starts = [(name,) for name in self._existing_warehouses(names, required=self.config.warehouse_names)]
             listing = walk(self._server, starts, scope, self.parallelism)
             entries = in_parallel(load, listing.tables, self.parallelism)
         for identifier, entry in zip(listing.tables, entries, strict=True):
@@ -120,23 +120,23 @@ class IcebergBackend(HttpBackend):
                 reason = f"it is a table that {entry.unreadable}; {remedy}"
                 odd[identifier] = odd_entry(f"it {entry.unreadable}" if entry.properties else reason, entry.properties)
             elif entry is not None and entry.is_lance:
-                tables[identifier] = _live(identifier, entry)
+                tables[identifier] = _live_table(identifier, entry)
         return with_odd_entries(Snapshot(listing.namespaces, tables, tuple(sorted(listing.notes))), odd)
 
-    def _listed(self, identifier: Identifier) -> TableEntry | None:
-        """Return a listed table, or that it is not found; None when it vanished."""
+    def _load_listed(self, identifier: Identifier) -> TableEntry | None:
+        """Load a listed table; None if it was removed since, unreadable if it is missing."""
         try:
             return load_listed(self._server, identifier)
         except errors.TableNotFoundError:
             return TableEntry(unreadable="the service lists and does not find")
 
-    def _readable(self, identifier: Identifier) -> TableEntry | None:
-        """Return a listed table, or why it cannot be read; None when it vanished.
+    def _load_readable(self, identifier: Identifier) -> TableEntry | None:
+        """Load a listed table; the entry says why if it cannot be read.
 
-        The words do not change from call to call.
+        The text is the same at every call, unlike that of services.
         """
         try:
-            return self._listed(identifier)
+            return self._load_listed(identifier)
         except errors.PermissionDeniedError:
             return TableEntry(unreadable="this caller may not read")
         except UnreadableTableError:
@@ -148,12 +148,12 @@ class IcebergBackend(HttpBackend):
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one Lance table."""
-        return _live(identifier, self._lance_entry(identifier))
+        return _live_table(identifier, self._lance_entry(identifier))
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names directly below ``parent``; the root's are known warehouses."""
         if not parent:
-            return self._existing(self._warehouse_names())
+            return self._existing_warehouses(self._warehouse_names())
         names = self._server.namespaces(parent)
         if not names:
             self.load_namespace(parent)
@@ -161,30 +161,30 @@ class IcebergBackend(HttpBackend):
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``."""
-        return [name for name, entry in self._tables(parent).items() if entry.is_lance]
+        return [name for name, entry in self._table_entries(parent).items() if entry.is_lance]
 
     def candidate_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of all tables; only an entry says which are Lance tables."""
+        """Return the names of all tables: only a table's entry has its format."""
         return self._server.tables(parent) if parent else []
 
     def confirmed_tables(self, parent: Identifier, names: Sequence[str]) -> list[str]:
-        """Return those of ``names`` that are Lance tables: each is loaded."""
-        return [name for name, entry in self._loaded(parent, names).items() if entry.is_lance]
+        """Return those of ``names`` that are Lance tables; load each table."""
+        return [name for name, entry in self._load_entries(parent, names).items() if entry.is_lance]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of views, of foreign tables and of unreadable ones."""
         if len(identifier) < 2:
             return []
-        foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
-        return foreign + self._server.views(identifier) + self._server.others(identifier)
+        foreign = [name for name, entry in self._table_entries(identifier).items() if not entry.is_lance]
+        return foreign + self._server.views(identifier) + self._server.other_names(identifier)
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the views and the tables without the mark, unreadable ones included.
+        """Return the views, the tables without the mark, and the unreadable ones.
 
-        Where tables are named, a view is left out that the caller may not list; a create meets it.
+        With ``names``, views are left out if the caller may not list them; a create would report the name as taken.
         """
-        entries = self._tables(namespace, names)
-        foreign = [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance]
+        entries = self._table_entries(namespace, names)
+        foreign = [_foreign_table((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance]
         if len(namespace) < 2:
             return foreign
         try:
@@ -193,34 +193,38 @@ class IcebergBackend(HttpBackend):
             if names is None:
                 raise
             listed = []
-        listed += [(name, self._server.other_kind) for name in self._server.others(namespace)]
+        listed += [(name, self._server.other_kind) for name in self._server.other_names(namespace)]
         concerns = any_name if names is None else names.__contains__
         return foreign + [ForeignTable((*namespace, name), None, kind) for name, kind in listed if concerns(name)]
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location below ``root``; without one, Polaris's own."""
-        home = None if self.config.root is not None else self._server.home(identifier[:-1], self.declared_locations)
-        return super().default_location(identifier) if home is None else locations.join(home, identifier[-1])
+        """Return the location below ``root``; without a ``root``, Polaris's default."""
+        base = (
+            None
+            if self.config.root is not None
+            else self._server.base_location(identifier[:-1], self.declared_locations)
+        )
+        return super().default_location(identifier) if base is None else locations.join(base, identifier[-1])
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return that Polaris takes no Iceberg table at ``location``; None where it does."""
+        """Return why Polaris takes no Iceberg table at ``location``; None if it does."""
         if self.config.tables == "generic" or self.config.unstructured_table_location:
             return None
-        home = self._server.home(identifier[:-1], self.declared_locations)
-        if home is None or locations.is_under(home, location):
+        base = self._server.base_location(identifier[:-1], self.declared_locations)
+        if base is None or locations.is_under(base, location):
             return None
-        return f"it is not below {locations.redact(home)}, its namespace's; {WAYS_OUT}"
+        return f"it is not below {locations.redact(base)}, its namespace's; {LOCATION_REMEDY}"
 
     def location_below(self, root: str, identifier: Identifier) -> str:
         """Return ``root`` followed by the whole identifier."""
         return locations.join(root, *identifier)
 
     def location_for_request(self, identifier: Identifier) -> str:
-        """Return the location of a table created directly.
+        """Return the location of a table that a namespace operation creates.
 
-        Without a default it is below the current directory. Polaris's namespace is read again, as it may have moved.
+        Without a default it is below the current directory. On Polaris the namespace is read again: it may have moved.
         """
-        if self._server.home(identifier[:1]) is not None:
+        if self._server.base_location(identifier[:1]) is not None:
             self.load_namespace(identifier[:-1])
         return self.default_location(identifier) or self.location_below(str(Path.cwd()), identifier)
 
@@ -237,20 +241,20 @@ class IcebergBackend(HttpBackend):
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a namespace in a parent that exists, which not every server checks."""
+        """Create a namespace; check that its parent exists, as not every server does."""
         _require_below_warehouse(identifier)
         self.load_namespace(identifier[:-1])
         return self._server.create_namespace(identifier, properties)
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop a namespace that holds nothing, which not every server checks."""
+        """Drop a namespace; check that it is empty, as not every server does."""
         _require_below_warehouse(identifier)
         self._checked(self.load_namespace(identifier))
         server = self._server
-        listed = (server.namespaces, server.tables, server.views, server.others)
-        held = [name for names in listed for name in names(identifier)]
-        if held:
-            examples = ", ".join(f"`{name}`" for name in sorted(held)[:3])
+        listed = (server.namespaces, server.tables, server.views, server.other_names)
+        held_names = [name for names in listed for name in names(identifier)]
+        if held_names:
+            examples = ", ".join(f"`{name}`" for name in sorted(held_names)[:3])
             raise errors.NamespaceNotEmptyError(
                 f"iceberg: namespace `{join(identifier)}` is not empty: it holds {examples}"
             )
@@ -259,11 +263,13 @@ class IcebergBackend(HttpBackend):
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties.
 
-        Polaris lets its own ``location`` be removed, without which nothing can be created there; it stays.
+        On Polaris, ``location`` is never removed: without it, nothing can be created in the namespace.
         """
         _require_below_warehouse(identifier)
         self._checked(self.load_namespace(identifier))
-        protected = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities().namespace_places
+        protected = (
+            frozenset() if self._server.base_location(identifier[:1]) is None else self.capabilities().namespace_places
+        )
         self._server.update_properties(identifier, replace(changes, remove=changes.remove - protected))
         return self.load_namespace(identifier)
 
@@ -273,11 +279,11 @@ class IcebergBackend(HttpBackend):
         """Create the companion table and return it with the location in force."""
         entry, name = self._server.create_table(identifier, location, properties), identifier[-1]
         if name != name.lower() and name not in (names := self._server.tables(identifier[:-1], name.__eq__)):
-            # The answer to a create names no table, so the name that a service folds it to is looked up.
+            # The response has no name: look up whether the service folded it to lower case.
             self._server.drop_table(identifier)
             stored = next((listed for listed in names if listed.lower() == name.lower()), name.lower())
             require_same_name(self.impl, identifier, (*identifier[:-1], stored))
-        return _live(identifier, entry)
+        return _live_table(identifier, entry)
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the writes of an apply, to objects that do not exist."""
@@ -298,68 +304,68 @@ class IcebergBackend(HttpBackend):
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Change a table's properties and location in one commit.
 
-        A commit that meets another one is repeated on top of it. So is one that the service broke off: Nessie does that
-        to some simultaneous ones, and has changed nothing then. What another client has changed in the same part stays.
-        The mark of a Lance table stays as it is, and the property that keeps its data from being deleted is set.
+        A conflicting commit is retried on top of the other client's, unless both changed the same field. So is a commit
+        that failed: Nessie fails some concurrent ones without changing anything. The mark of a Lance table stays, and
+        the property that keeps Iceberg from deleting its data is set.
 
         Raises:
-            ConcurrentModificationError: others changed it every time, or changed the same part of it.
+            ConcurrentModificationError: another client changed the same field, or others committed first every time.
         """
         if not self.capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
         entry = self._lance_entry(identifier)
         for attempt in count():
-            self._checked(_live(identifier, entry))
-            merge, target = _pending(entry, changes, location)
+            self._checked(_live_table(identifier, entry))
+            merge, target = _remaining_changes(entry, changes, location)
             if not merge and target is None:
                 break
             try:
                 entry = self._server.commit(identifier, entry.uuid, merge, target)
                 break
-            except (errors.ConcurrentModificationError, BrokenOffCommitError):
+            except (errors.ConcurrentModificationError, UncertainCommitError):
                 pause = self.commit_retry.backoff(attempt)
                 if pause is None:
                     raise
                 self.commit_retry.clock.sleep(pause)
-                again = self._lance_entry(identifier)
-                if again.uuid != entry.uuid:
+                current = self._lance_entry(identifier)
+                if current.uuid != entry.uuid:
                     raise
-                if _is_contested(entry, again, changes, location):
+                if _is_contested(entry, current, changes, location):
                     raise errors.ConcurrentModificationError(
                         f"iceberg: table `{join(identifier)}` was changed by another client"
                     ) from None
-                entry = again
-        return _live(identifier, entry)
+                entry = current
+        return _live_table(identifier, entry)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a Lance table another name within its warehouse."""
+        """Rename the entry of a Lance table within its warehouse."""
         if self.capabilities().rename_within is None:
             return super().rename_table(identifier, to)
         before = self._lance_entry(identifier)
-        self._checked(_live(identifier, before))
+        self._checked(_live_table(identifier, before))
         if identifier[0] != to[0]:
             raise errors.UnsupportedOperationError(
                 f"iceberg: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different warehouses"
             )
-        self.load_namespace(to[:-1])  # some servers answer a missing one as if the table were missing
+        self.load_namespace(to[:-1])  # for a missing namespace, some servers report a missing table
         try:
             self._server.rename_table(identifier, to)
         except errors.TableNotFoundError:
-            # A call that was sent again after its answer was lost finds that the first one did it.
-            if not self._is_at(to, before.uuid):
+            # A retry after a lost response finds that the first attempt renamed the table.
+            if not self._has_uuid(to, before.uuid):
                 raise
-        return _live(to, self._lance_entry(to))
+        return _live_table(to, self._lance_entry(to))
 
-    def _is_at(self, identifier: Identifier, uuid: str) -> bool:
+    def _has_uuid(self, identifier: Identifier, uuid: str) -> bool:
         try:
             return self._lance_entry(identifier).uuid == uuid
         except (errors.TableNotFoundError, errors.NotLanceTableError):
             return False
 
-    # ---- within --------------------------------------------------------------------------------------------------
+    # ---- helpers -------------------------------------------------------------------------------------------------
 
     def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
-        """Return every warehouse that the configuration, the manifest or ``scope`` names."""
+        """Return the warehouses that the configuration, the manifest or ``scope`` names."""
         unconfigured = (self.outermost_names | scope.outermost) - {*self.config.warehouse_names}
         names = [*self.config.warehouse_names, *sorted(unconfigured)]
         if not names:
@@ -368,8 +374,8 @@ class IcebergBackend(HttpBackend):
             )
         return names
 
-    def _existing(self, names: Iterable[str], *, required: Collection[str] = ()) -> list[str]:
-        """Return those of ``names`` that are warehouses.
+    def _existing_warehouses(self, names: Iterable[str], *, required: Collection[str] = ()) -> list[str]:
+        """Return those of ``names`` that are warehouses of the service.
 
         A missing one that is ``required`` is an error.
         """
@@ -383,27 +389,27 @@ class IcebergBackend(HttpBackend):
                     raise
         return existing
 
-    def _tables(self, identifier: Identifier, names: Collection[str] | None = None) -> dict[str, TableEntry]:
-        """Return all tables of a namespace, or those named, whatever their format.
+    def _table_entries(self, identifier: Identifier, names: Collection[str] | None = None) -> dict[str, TableEntry]:
+        """Return the tables of a namespace, all or those in ``names``, of any format.
 
-        The namespace exists, or this raises; where tables are named, if the server tells.
+        A missing namespace is an error; with ``names``, only if the server reports it.
         """
         if len(identifier) < 2:
             if identifier:
                 self.load_namespace(identifier)
             return {}
         concerns = any_name if names is None else names.__contains__
-        entries = self._loaded(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
+        entries = self._load_entries(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
         if not entries and names is None:
             self.load_namespace(identifier)
         return entries
 
-    def _loaded(self, parent: Identifier, names: Sequence[str]) -> dict[str, TableEntry]:
-        """Return the listed tables ``names``, unreadable ones included.
+    def _load_entries(self, parent: Identifier, names: Sequence[str]) -> dict[str, TableEntry]:
+        """Load the listed tables ``names``, unreadable ones included.
 
-        Those that vanished are left out.
+        Tables that were removed since are left out.
         """
-        entries = in_parallel(lambda name: self._readable((*parent, name)), names, self.parallelism)
+        entries = in_parallel(lambda name: self._load_readable((*parent, name)), names, self.parallelism)
         return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 
     def _lance_entry(self, identifier: Identifier) -> TableEntry:
@@ -421,18 +427,20 @@ def _require_below_warehouse(identifier: Identifier) -> None:
         )
 
 
-def _foreign(identifier: Identifier, entry: TableEntry) -> ForeignTable:
+def _foreign_table(identifier: Identifier, entry: TableEntry) -> ForeignTable:
     if entry.unreadable:
         return ForeignTable(identifier, None, f"one that {entry.unreadable}")
     return ForeignTable(identifier, entry.location or None, entry.properties.get(TABLE_TYPE) or "iceberg")
 
 
-def _live(identifier: Identifier, entry: TableEntry) -> LiveTable:
+def _live_table(identifier: Identifier, entry: TableEntry) -> LiveTable:
     return LiveTable(identifier, entry.location, entry.properties)
 
 
-def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) -> tuple[PropertyChanges, str | None]:
-    """Return what of a change is not so yet."""
+def _remaining_changes(
+    entry: TableEntry, changes: PropertyChanges, location: str | None
+) -> tuple[PropertyChanges, str | None]:
+    """Return the part of a change that ``entry`` does not show yet."""
     fixed = {TABLE_TYPE, SAFEGUARD.key}
     merge = replace(
         changes,
@@ -443,11 +451,14 @@ def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) 
     return merge, None if location == entry.location else location
 
 
-def _is_contested(entry: TableEntry, again: TableEntry, changes: PropertyChanges, location: str | None) -> bool:
-    """Return whether a part of a change now has neither the value of ``entry`` nor the wanted one."""
+def _is_contested(entry: TableEntry, current: TableEntry, changes: PropertyChanges, location: str | None) -> bool:
+    """Return whether another client changed a field of a change to a third value.
+
+    ``entry`` is the table before, ``current`` after the conflict.
+    """
     if location is not None and not any(
-        locations.same(again.location, expected) for expected in (entry.location, location)
+        locations.same(current.location, expected) for expected in (entry.location, location)
     ):
         return True
     intended = {**changes.set, **dict.fromkeys(changes.remove)}
-    return any(again.properties.get(key) not in (entry.properties.get(key), value) for key, value in intended.items())
+    return any(current.properties.get(key) not in (entry.properties.get(key), value) for key, value in intended.items())

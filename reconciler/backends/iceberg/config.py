@@ -73,8 +73,8 @@ class IcebergConfig(HttpConfig):
                 "`rest.sigv4-enabled` and `auth_token` or `credential` are two ways to authenticate; give one"
             )
         keys = [self.access_key_id, self.secret_access_key, self.session_token]
-        is_said = self.signing_region is not None or "signing_name" in self.model_fields_set
-        if not self.sigv4_enabled and (is_said or any(key is not None for key in keys)):
+        has_signing_keys = self.signing_region is not None or "signing_name" in self.model_fields_set
+        if not self.sigv4_enabled and (has_signing_keys or any(key is not None for key in keys)):
             raise ValueError(
                 "keys of `rest.*` are for signed requests; set `rest.sigv4-enabled` to true, or leave them out"
             )
@@ -84,7 +84,7 @@ class IcebergConfig(HttpConfig):
 
     @model_validator(mode="after")
     def _can_name_warehouses(self) -> IcebergConfig:
-        for name in _listed(self.warehouses):
+        for name in _split_names(self.warehouses):
             problem = check_name(name)
             if problem is not None:
                 raise ValueError(
@@ -97,7 +97,7 @@ class IcebergConfig(HttpConfig):
                 raise ValueError(f"`warehouses.{alias}`: {problem}")
             if not warehouse.strip():
                 raise ValueError(f"`warehouses.{alias}` names no warehouse")
-        twice = sorted(set(_listed(self.warehouses)) & self.warehouse_aliases.keys())
+        twice = sorted(set(_split_names(self.warehouses)) & self.warehouse_aliases.keys())
         if twice:
             raise ValueError(f"`warehouses` and `warehouses.{twice[0]}` give the same name to two warehouses")
         known: dict[str, str] = {}
@@ -125,11 +125,11 @@ class IcebergConfig(HttpConfig):
 
     @cached_property
     def warehouse_names(self) -> tuple[str, ...]:
-        """The warehouses of ``warehouses``, as identifiers have them."""
-        return tuple(dict.fromkeys((*_listed(self.warehouses), *self.warehouse_aliases)))
+        """The warehouses in ``warehouses``, by their names in identifiers."""
+        return tuple(dict.fromkeys((*_split_names(self.warehouses), *self.warehouse_aliases)))
 
     def warehouse(self, name: str) -> str:
-        """Return what the service calls the warehouse that identifiers have as ``name``."""
+        """Return the service's name of the warehouse that identifiers call ``name``."""
         return self.warehouse_aliases.get(name, name)
 
     @property
@@ -138,11 +138,11 @@ class IcebergConfig(HttpConfig):
         return self.sigv4_enabled and self.signing_name == _S3_TABLES
 
     def identity(self) -> str:
-        """Return the address of the service, its generic tables if meant, and the warehouses if only some are."""
+        """Return the service's address, `tables: generic` and the configured warehouses."""
         names = ", ".join(sorted(map(self.warehouse, self.warehouse_names)))
         address = super().identity() + (" generic tables" if self.tables == "generic" else "")
         return f"{address} ({names})" if names else address
 
 
-def _listed(warehouses: str) -> list[str]:
+def _split_names(warehouses: str) -> list[str]:
     return [name for part in warehouses.split(",") if (name := part.strip())]

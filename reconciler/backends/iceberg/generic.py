@@ -1,4 +1,4 @@
-"""Polaris's generic tables: tables of any format, on routes of their own beside the Iceberg tables."""
+"""Call the routes of Polaris's generic tables, which have any format."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.backends.http.listing import any_name, names_without_doubles
-from reconciler.backends.iceberg.answers import LANCE, TABLE_TYPE, TableEntry, properties_in
+from reconciler.backends.iceberg.answers import LANCE, TABLE_TYPE, TableEntry, parse_properties
 from reconciler.backends.iceberg.routes import Routes
-from reconciler.backends.iceberg.server import MISSING_TABLE, TAKEN_TABLE, IcebergServer, table_called
+from reconciler.backends.iceberg.server import MISSING_TABLE, TAKEN_TABLE, IcebergServer, table_label
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import InternalError, InvalidInputError
 from reconciler.model.names import Identifier
@@ -23,11 +23,11 @@ CAPABILITIES = Capabilities(
     relocate_table=False,
     lost_on_move="its `doc` and access rules",
 )
-"""The interface creates, lists, loads and drops; it renames and updates nothing."""
+"""These routes create, list, load and drop tables; they cannot change or rename one."""
 
 
 class GenericServer(IcebergServer):
-    """Calls one catalog, where a Lance table is a generic table of the format ``lance``."""
+    """Calls one catalog; Lance tables are generic tables of the format ``lance``."""
 
     kind = "a generic table of another format"
     other_kind = "iceberg"
@@ -52,22 +52,24 @@ class GenericServer(IcebergServer):
             return []
         return names_without_doubles("iceberg", "table", parent, lambda: self._generic_names(parent), concerns)
 
-    def others(self, parent: Identifier) -> list[str]:
-        """Return the names of the Iceberg tables, which share the generic tables' names."""
+    def other_names(self, parent: Identifier) -> list[str]:
+        """Return the names of Iceberg tables: no generic table can have the same one."""
         return super().tables(parent)
 
     def table(self, identifier: Identifier) -> TableEntry:
-        """Return a generic table; one without a location can be listed only."""
-        doing = f"load {table_called(identifier)}"
-        return _entry(self._http.request_json("GET", self._place(identifier), doing=doing, errors=MISSING_TABLE), doing)
+        """Return a generic table; one without a location is unreadable."""
+        doing = f"load {table_label(identifier)}"
+        return _entry(
+            self._http.request_json("GET", self._generic_path(identifier), doing=doing, errors=MISSING_TABLE), doing
+        )
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
-        """Return no options: none are asked for."""
+        """Return no options: generic tables have none."""
         return {}
 
     def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
         """Create a generic table and return it."""
-        doing = f"create {table_called(identifier)}"
+        doing = f"create {table_label(identifier)}"
         answer = self._http.request_json(
             "POST",
             self.routes(identifier[0]).generic_tables(identifier[1:-1]),
@@ -84,10 +86,10 @@ class GenericServer(IcebergServer):
 
     def drop_table(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """Drop a generic table's entry."""
-        path, doing = self._place(identifier), f"drop the entry of {table_called(identifier)}"
+        path, doing = self._generic_path(identifier), f"drop the entry of {table_label(identifier)}"
         self._http.send("DELETE", path, doing=doing, errors=MISSING_TABLE, before_repeat=before_repeat)
 
-    def _place(self, identifier: Identifier) -> str:
+    def _generic_path(self, identifier: Identifier) -> str:
         return self.routes(identifier[0]).generic_tables(identifier[1:-1], identifier[-1])
 
 
@@ -96,6 +98,6 @@ def _entry(answer: Mapping[str, Any], doing: str) -> TableEntry:
     if not isinstance(table, Mapping) or not isinstance(table.get("format"), str):
         raise InternalError(f"iceberg: {doing}: the answer is not a generic table; check what answers at this URL")
     location = table.get("base-location")
-    properties = {**properties_in(table, doing), TABLE_TYPE: table["format"]}
+    properties = {**parse_properties(table, doing), TABLE_TYPE: table["format"]}
     entry = TableEntry(location=location if isinstance(location, str) else "", properties=properties)
     return replace(entry, unreadable="names no `base-location`") if entry.is_lance and not entry.location else entry

@@ -26,7 +26,7 @@ def encode(name: str) -> str:
 
 
 def _settings(answer: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings a server announces; its overrides win over its defaults."""
+    """Return the settings of a server; overrides take precedence over defaults."""
     merged: dict[str, object] = {}
     for part in ("defaults", "overrides"):
         settings = answer.get(part)
@@ -36,13 +36,13 @@ def _settings(answer: Mapping[str, object]) -> dict[str, object]:
 
 
 def announced_prefix(answer: Mapping[str, object]) -> str | None:
-    """Return the prefix that ``/v1/config`` announced, None without one."""
+    """Return the prefix in a response of ``/v1/config``; None without one."""
     prefix = _settings(answer).get("prefix")
     return str(prefix).strip("/") or None if prefix is not None else None
 
 
-def _offers(answer: Mapping[str, object], endpoint: re.Pattern[str]) -> bool | None:
-    """Return whether a server lists an endpoint; None where it lists none at all."""
+def _lists_endpoint(answer: Mapping[str, object], endpoint: re.Pattern[str]) -> bool | None:
+    """Return whether a server lists an endpoint; None if it lists no endpoints."""
     listed = answer.get("endpoints")
     return any(endpoint.fullmatch(str(entry)) for entry in listed) if isinstance(listed, list) else None
 
@@ -51,10 +51,10 @@ def _offers(answer: Mapping[str, object], endpoint: re.Pattern[str]) -> bool | N
 class Routes:
     """The paths of one warehouse.
 
-    ``prefix`` is empty where the server has none. ``separator`` stands between encoded levels in a path.
-    ``lists_views`` and ``renames_tables`` are None where the server does not list its endpoints. ``is_nessie``: it says
-    that it is Project Nessie, which chooses the location of every table. ``base``: the location of the warehouse that
-    Apache Polaris announces; None on other servers. ``has_generic``: it holds generic tables.
+    ``prefix`` is empty if the server has none. ``separator`` joins the encoded levels of a namespace.
+    ``lists_views`` and ``renames_tables`` are None if the server does not list its endpoints. ``is_nessie``: the server
+    is Project Nessie, which chooses the location of every table. ``base_location``: that of the warehouse on Apache
+    Polaris; None on other servers. ``has_generic``: the server has generic tables.
     """
 
     prefix: str
@@ -62,20 +62,28 @@ class Routes:
     lists_views: bool | None = None
     renames_tables: bool | None = None
     is_nessie: bool = False
-    base: str | None = None
+    base_location: str | None = None
     has_generic: bool = False
 
     @classmethod
-    def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
-        """Return the routes below ``prefix``, by the ``answer`` of ``/v1/config``."""
+    def from_config(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
+        """Return the routes below ``prefix``, given the response of ``/v1/config``."""
         settings = _settings(answer)
         separator = str(settings.get("namespace-separator") or _DEFAULT_SEPARATOR)
         if not _SAFE_IN_URL.fullmatch(separator):
             separator = encode(separator)
         is_nessie = str(settings.get(NESSIE)).lower() == "true"
-        base = str(settings.get(POLARIS_BASE) or "") or None
-        has_generic = _offers(answer, _GENERIC) is True
-        return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME), is_nessie, base, has_generic)
+        base_location = str(settings.get(POLARIS_BASE) or "") or None
+        has_generic = _lists_endpoint(answer, _GENERIC) is True
+        return cls(
+            prefix,
+            separator,
+            _lists_endpoint(answer, _VIEWS),
+            _lists_endpoint(answer, _RENAME),
+            is_nessie,
+            base_location,
+            has_generic,
+        )
 
     @property
     def _root(self) -> str:
@@ -88,7 +96,7 @@ class Routes:
 
     @property
     def rename(self) -> str:
-        """The path that the renaming of a table is posted to."""
+        """The path for renaming a table."""
         return f"{self._root}/tables/rename"
 
     def parent(self, levels: Sequence[str]) -> str:
@@ -96,9 +104,9 @@ class Routes:
         return unquote(self.separator).join(levels)
 
     def namespace(self, levels: Sequence[str], *below: str) -> str:
-        """Return the path of a namespace, or of what is ``below`` it, such as a table."""
+        """Return the path of a namespace, or of an object ``below`` it, such as a table."""
         return "/".join((self.namespaces, self.separator.join(map(encode, levels)), *map(encode, below)))
 
     def generic_tables(self, levels: Sequence[str], *below: str) -> str:
-        """Return the path of Polaris's generic tables in a namespace, or of the one ``below``."""
+        """Return the path of the generic tables in a namespace, or of the one ``below``."""
         return f"/polaris{self.namespace(levels, 'generic-tables', *below)}"

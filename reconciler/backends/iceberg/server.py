@@ -1,4 +1,4 @@
-"""The routes of an Iceberg REST catalog that lancens uses, one method each.
+"""Call the routes of an Iceberg REST catalog, one method each.
 
 The first name of an identifier is a warehouse; Iceberg calls the others the levels of a namespace.
 """
@@ -17,13 +17,13 @@ from reconciler.backends.http.refusals import UnknownRouteError
 from reconciler.backends.iceberg.answers import (
     LANCE,
     TABLE_TYPE,
-    BrokenOffCommitError,
     TableEntry,
+    UncertainCommitError,
     UnreadableTableError,
-    entry_in,
-    properties_in,
+    parse_entry,
+    parse_properties,
+    parse_written_entry,
     vended_options,
-    written_entry,
 )
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.routes import Routes, announced_prefix, encode
@@ -33,10 +33,10 @@ from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier, join
 
 SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan_files`) would delete the data")
-"""To Iceberg the files of a Lance dataset are orphans: no snapshot of the table it knows names them."""
+"""No snapshot names the files of a Lance dataset, so Iceberg takes them for orphans."""
 
-# An empty first token asks a server for pages at all.
-_PAGES = Paging("pageToken", "next-page-token", first_token="")
+# Without an empty first token, servers need not return pages.
+_PAGING = Paging("pageToken", "next-page-token", first_token="")
 _PAGE_SIZE = "1000"
 # Iceberg tables have columns; this one is never filled.
 _DUMMY_SCHEMA = {
@@ -45,7 +45,7 @@ _DUMMY_SCHEMA = {
     "fields": [{"id": 1, "name": "dummy", "required": False, "type": "string"}],
 }
 _NO_SNAPSHOTS = {"snapshots": "refs"}
-_NO_HOMES: Mapping[Identifier, str] = {}
+_NO_LOCATIONS: Mapping[Identifier, str] = {}
 _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 MISSING_NAMESPACE: Mapping[int, type[errors.BackendError]] = {404: errors.NamespaceNotFoundError}
@@ -54,7 +54,7 @@ TAKEN_TABLE: Mapping[int, type[errors.BackendError]] = {
     404: errors.NamespaceNotFoundError,
     409: errors.TableAlreadyExistsError,
 }
-"""What statuses mean to a call about a namespace, a table, and a name that a table is to get."""
+"""The errors for statuses of calls about a namespace, a table, and a new table."""
 
 
 class IcebergServer:
@@ -65,45 +65,45 @@ class IcebergServer:
 
     kind = "an Iceberg table"
     other_kind = "generic table"
-    """What a table without the mark is, and what :meth:`others` lists."""
+    """The names for messages of a table without the mark, and of :meth:`other_names`."""
 
     def __init__(self, http: HttpClient, config: IcebergConfig) -> None:
         self._http = http
         self._config = config
         self._routes: dict[str, Routes] = {}
-        self._asking = threading.Lock()
-        self._seen: dict[Identifier, TaggedValue[TableEntry]] = {}
-        """The last answer of each table that came with an ETag."""
-        self._homes: dict[Identifier, str] = {}
-        """The location of each namespace, as last read, of a server that has a rule about them."""
+        self._routes_lock = threading.Lock()
+        self._cached_entries: dict[Identifier, TaggedValue[TableEntry]] = {}
+        """The last entry of each table whose response had an ETag."""
+        self._namespace_locations: dict[Identifier, str] = {}
+        """The location of each namespace, as last read, on Polaris."""
 
     # ---- warehouses ----------------------------------------------------------------------------------------------
 
     def routes(self, warehouse: str) -> Routes:
-        """Return the routes of a warehouse; the server is asked for its settings once.
+        """Return the routes of a warehouse; the first call requests its configuration.
 
         Raises:
             NamespaceNotFoundError: the server does not know it. Not every server tells.
         """
-        with self._asking:
+        with self._routes_lock:
             if warehouse not in self._routes:
-                doing = f"read the configuration of {_called((warehouse,))}"
+                doing = f"read the configuration of {_namespace_label((warehouse,))}"
                 query = {"warehouse": self._config.warehouse(warehouse)}
                 answer = self._http.request_json(
                     "GET", "/v1/config", doing=doing, query=query, errors=MISSING_NAMESPACE
                 )
                 prefix = announced_prefix(answer)
                 prefix = self._unannounced_prefix(warehouse) if prefix is None else prefix
-                self._routes[warehouse] = Routes.of(prefix, answer)
+                self._routes[warehouse] = Routes.from_config(prefix, answer)
             return self._routes[warehouse]
 
     def _unannounced_prefix(self, warehouse: str) -> str:
-        """Return the warehouse's name if the server has routes below it, or "".
+        """Return the warehouse's name if the server has routes below it, else ``""``.
 
-        Lance's specification has them there.
+        Lance's specification expects them there.
         """
         prefix = encode(self._config.warehouse(warehouse))
-        path, doing = Routes(prefix).namespaces, f"list the namespaces in {_called((warehouse,))}"
+        path, doing = Routes(prefix).namespaces, f"list the namespaces in {_namespace_label((warehouse,))}"
         query = {"pageToken": "", "pageSize": "1"}
         try:
             self._http.request_json("GET", path, doing=doing, query=query, errors=MISSING_NAMESPACE)
@@ -123,7 +123,7 @@ class IcebergServer:
             DoubledNameError: it lists a name twice that ``concerns`` the caller.
         """
         warehouse, *levels = parent
-        routes, doing = self.routes(warehouse), f"list the namespaces in {_called(parent)}"
+        routes, doing = self.routes(warehouse), f"list the namespaces in {_namespace_label(parent)}"
         query = {"parent": routes.parent(levels)} if levels else {}
 
         def read() -> Iterator[str]:
@@ -140,7 +140,7 @@ class IcebergServer:
         Raises:
             NamespaceNotFoundError: it does not exist.
         """
-        path, doing = self._path(identifier), f"read {_called(identifier)}"
+        path, doing = self._path(identifier), f"read {_namespace_label(identifier)}"
         if len(identifier) == 1:
             return LiveNamespace(identifier)
         answer = self._http.request_json("GET", path, doing=doing, errors=MISSING_NAMESPACE)
@@ -149,44 +149,44 @@ class IcebergServer:
         levels = answer.get("namespace")
         if _is_list_of_text(levels):
             require_same_name("iceberg", identifier, (identifier[0], *levels))
-        return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
+        return self._remember_location(LiveNamespace(identifier, parse_properties(answer, doing)))
 
-    def home(self, namespace: Identifier, configured: Mapping[Identifier, str] = _NO_HOMES) -> str | None:
-        """Return the location below which a namespace has its tables; None where the server has no such rule.
+    def base_location(self, namespace: Identifier, declared: Mapping[Identifier, str] = _NO_LOCATIONS) -> str | None:
+        """Return the location that the tables of a namespace must be below; None for any.
 
-        Polaris places a namespace that names no location in its parent's. ``configured`` has locations that the
-        manifest gives namespaces.
+        Only Polaris has this rule. A namespace without a location is below its parent's there. ``declared`` has the
+        locations of namespaces in the manifest.
         """
         try:
-            base = self.routes(namespace[0]).base
+            base = self.routes(namespace[0]).base_location
         except errors.NamespaceNotFoundError:
             return None
         if base is None or len(namespace) == 1:
             return base
-        if namespace in configured:
-            return configured[namespace]
-        if namespace not in self._homes:
+        if namespace in declared:
+            return declared[namespace]
+        if namespace not in self._namespace_locations:
             with suppress(errors.NamespaceNotFoundError):
                 self.namespace(namespace)
-            self._homes.setdefault(
-                namespace, locations.join(self.home(namespace[:-1], configured) or base, namespace[-1])
+            self._namespace_locations.setdefault(
+                namespace, locations.join(self.base_location(namespace[:-1], declared) or base, namespace[-1])
             )
-        return self._homes[namespace]
+        return self._namespace_locations[namespace]
 
-    def _seen_at_home(self, namespace: LiveNamespace) -> LiveNamespace:
+    def _remember_location(self, namespace: LiveNamespace) -> LiveNamespace:
         if "location" in namespace.properties:
-            self._homes[namespace.id] = namespace.properties["location"]
+            self._namespace_locations[namespace.id] = namespace.properties["location"]
         return namespace
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
-        """Create a namespace and return it; not every server requires its parent.
+        """Create a namespace and return it; not every server checks its parent.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
             NamespaceNotFoundError: the server says that the parent does not exist.
         """
         warehouse, *levels = identifier
-        doing = f"create {_called(identifier)}"
+        doing = f"create {_namespace_label(identifier)}"
         answer = self._http.request_json(
             "POST",
             self.routes(warehouse).namespaces,
@@ -198,18 +198,18 @@ class IcebergServer:
         if _is_list_of_text(stored) and stored != levels:
             self.drop_namespace((warehouse, *stored))
             require_same_name("iceberg", identifier, (warehouse, *stored))
-        return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
+        return self._remember_location(LiveNamespace(identifier, parse_properties(answer, doing)))
 
     def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
         """Merge ``changes`` into a namespace's properties, removals first.
 
-        So the marks of removed properties stay until then. Polaris 1.5.0 answers a request with both by 409, with the
-        updates done and the removals not.
+        These are two requests: the marks of removed properties stay until they are removed. To one request with both,
+        Polaris 1.5.0 responds with 409 after making the updates only.
 
         Raises:
             NamespaceNotFoundError: it does not exist.
         """
-        path, doing = self._path(identifier, "properties"), f"change the properties of {_called(identifier)}"
+        path, doing = self._path(identifier, "properties"), f"change the properties of {_namespace_label(identifier)}"
         for part in (PropertyChanges(remove=changes.remove), PropertyChanges(changes.set)):
             if part:
                 body = {"updates": dict(part.set), "removals": sorted(part.remove)}
@@ -222,7 +222,7 @@ class IcebergServer:
             NamespaceNotFoundError: it does not exist.
             NamespaceNotEmptyError: the server says that it holds something.
         """
-        path, doing = self._path(identifier), f"drop {_called(identifier)}"
+        path, doing = self._path(identifier), f"drop {_namespace_label(identifier)}"
         self._http.send("DELETE", path, doing=doing, errors={**MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
 
     # ---- tables and views ----------------------------------------------------------------------------------------
@@ -242,9 +242,9 @@ class IcebergServer:
         return names_without_doubles("iceberg", "table", parent, read, concerns)
 
     def views(self, parent: Identifier) -> list[str]:
-        """Return the names of the views in a namespace; none where the server has none."""
-        offered = self.routes(parent[0]).lists_views
-        if offered is False:
+        """Return the names of the views in a namespace; none if the server has no views."""
+        is_listed = self.routes(parent[0]).lists_views
+        if is_listed is False:
             return []
         try:
             return list(dict.fromkeys(self._names(parent, "views")))
@@ -254,34 +254,34 @@ class IcebergServer:
             errors.NamespaceNotFoundError,
             UnknownRouteError,
         ):
-            if offered:
+            if is_listed:
                 raise
             return []
 
-    def others(self, parent: Identifier) -> list[str]:
-        """Return the names of tables that another interface of the server holds; none where it has none."""
+    def other_names(self, parent: Identifier) -> list[str]:
+        """Return the names of Polaris's generic tables in a namespace."""
         if len(parent) == 1 or not self.routes(parent[0]).has_generic:
             return []
         return list(self._generic_names(parent))
 
     def table(self, identifier: Identifier) -> TableEntry:
-        """Return a table's entry, without what the server can leave out.
+        """Return a table's entry; the request asks the server to omit old snapshots.
 
         Raises:
             TableNotFoundError: it, or its namespace, does not exist.
             UnreadableTableError: the service fails at this table.
         """
-        doing = f"load {table_called(identifier)}"
+        doing = f"load {table_label(identifier)}"
         tagged = self._http.get_if_changed(
             self._table_path(identifier),
-            self._seen.get(identifier),
-            partial(entry_in, doing=doing),
+            self._cached_entries.get(identifier),
+            partial(parse_entry, doing=doing),
             doing=doing,
             query=_NO_SNAPSHOTS,
             errors={**MISSING_TABLE, 500: UnreadableTableError},
         )
         if tagged.etag is not None:
-            self._seen[identifier] = tagged
+            self._cached_entries[identifier] = tagged
         return tagged.value
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
@@ -292,20 +292,20 @@ class IcebergServer:
         Raises:
             TableNotFoundError: it, or its namespace, does not exist.
         """
-        path, doing = self._table_path(identifier), f"ask for credentials for {table_called(identifier)}"
+        path, doing = self._table_path(identifier), f"ask for credentials for {table_label(identifier)}"
         answer = self._http.request_json(
             "GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=MISSING_TABLE
         )
-        return vended_options(answer, entry_in(answer, doing).location)
+        return vended_options(answer, parse_entry(answer, doing).location)
 
     def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
-        """Create a Lance table's companion and return it with the location in force.
+        """Create the marked Iceberg table of a Lance table; return its entry.
 
         Raises:
             NamespaceNotFoundError: the namespace does not exist.
             TableAlreadyExistsError: the name is taken, by a view too.
         """
-        doing = f"create {table_called(identifier)}"
+        doing = f"create {table_label(identifier)}"
         answer = self._http.request_json(
             "POST",
             self._path(identifier[:-1], "tables"),
@@ -319,7 +319,7 @@ class IcebergServer:
             },
             errors=TAKEN_TABLE,
         )
-        return written_entry(answer, doing)
+        return parse_written_entry(answer, doing)
 
     def commit(self, identifier: Identifier, uuid: str, changes: PropertyChanges, location: str | None) -> TableEntry:
         """Change a table's properties, and its location where given.
@@ -327,7 +327,7 @@ class IcebergServer:
         Raises:
             TableNotFoundError: it does not exist.
             ConcurrentModificationError: it is another table than ``uuid``, or was changed at the same moment.
-            BrokenOffCommitError: the service failed; the commit may have been made.
+            UncertainCommitError: the service failed; the commit may have been made.
         """
         updates: list[dict[str, object]] = []
         if changes.set:
@@ -336,19 +336,19 @@ class IcebergServer:
             updates.append({"action": "remove-properties", "removals": sorted(changes.remove)})
         if location is not None:
             updates.append({"action": "set-location", "location": location})
-        doing = f"change {table_called(identifier)}"
+        doing = f"change {table_label(identifier)}"
         answer = self._http.request_json(
             "POST",
             self._table_path(identifier),
             doing=doing,
             body={
-                "identifier": _named(identifier),
+                "identifier": _identifier_body(identifier),
                 "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
                 "updates": updates,
             },
-            errors={**MISSING_TABLE, 409: errors.ConcurrentModificationError, 500: BrokenOffCommitError},
+            errors={**MISSING_TABLE, 409: errors.ConcurrentModificationError, 500: UncertainCommitError},
         )
-        return written_entry(answer, doing)
+        return parse_written_entry(answer, doing)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
         """Rename a table within its warehouse in one step; the rest of it stays.
@@ -357,8 +357,8 @@ class IcebergServer:
             TableNotFoundError: it does not exist.
             TableAlreadyExistsError: the name is taken, by a view too.
         """
-        path, doing = self.routes(identifier[0]).rename, f"rename {table_called(identifier)}"
-        body = {"source": _named(identifier), "destination": _named(to)}
+        path, doing = self.routes(identifier[0]).rename, f"rename {table_label(identifier)}"
+        body = {"source": _identifier_body(identifier), "destination": _identifier_body(to)}
         self._http.send(
             "POST", path, doing=doing, body=body, errors={**MISSING_TABLE, 409: errors.TableAlreadyExistsError}
         )
@@ -369,7 +369,7 @@ class IcebergServer:
         Raises:
             TableNotFoundError: it does not exist.
         """
-        path, doing = self._table_path(identifier), f"drop the entry of {table_called(identifier)}"
+        path, doing = self._table_path(identifier), f"drop the entry of {table_label(identifier)}"
         query = {"purgeRequested": "false"}
         self._http.send("DELETE", path, doing=doing, query=query, errors=MISSING_TABLE, before_repeat=before_repeat)
 
@@ -386,7 +386,7 @@ class IcebergServer:
         return self._names(parent, "generic tables", path)
 
     def _names(self, parent: Identifier, kind: str, path: str | None = None) -> Iterator[str]:
-        doing = f"list the {kind} in {_called(parent)}"
+        doing = f"list the {kind} in {_namespace_label(parent)}"
         for identifier in self._pages(path or self._path(parent, kind), "identifiers", {}, doing):
             name = identifier.get("name") if isinstance(identifier, dict) else None
             if not isinstance(name, str):
@@ -394,19 +394,19 @@ class IcebergServer:
             yield name
 
     def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:
-        return self._http.list_entries(path, key, _PAGES, doing=doing, query={**query, "pageSize": _PAGE_SIZE})
+        return self._http.list_entries(path, key, _PAGING, doing=doing, query={**query, "pageSize": _PAGE_SIZE})
 
 
-def _called(namespace: Identifier) -> str:
+def _namespace_label(namespace: Identifier) -> str:
     return f"{'namespace' if len(namespace) > 1 else 'warehouse'} `{join(namespace)}`"
 
 
-def table_called(identifier: Identifier) -> str:
-    """Return how errors name a table."""
+def table_label(identifier: Identifier) -> str:
+    """Return the name of a table for errors."""
     return f"table `{join(identifier)}`"
 
 
-def _named(identifier: Identifier) -> dict[str, object]:
+def _identifier_body(identifier: Identifier) -> dict[str, object]:
     return {"namespace": list(identifier[1:-1]), "name": identifier[-1]}
 
 

@@ -1,4 +1,4 @@
-"""Requests signed by AWS Signature Version 4, for S3 Tables and Glue's endpoint.
+"""Sign requests with AWS Signature Version 4, for S3 Tables and Glue's endpoint.
 
 The keys are those of Iceberg's clients (`rest.sigv4-enabled`, `rest.signing-name`, `rest.signing-region`).
 """
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from reconciler.backends.iceberg.config import IcebergConfig
 
 
-_SIGNED = ("content-type", "x-iceberg-access-delegation")
-_SIGNED_FOR = "`rest.signing-name`, `rest.signing-region`"
+_SIGNED_HEADERS = ("content-type", "x-iceberg-access-delegation")
+_SIGNING_KEYS = "`rest.signing-name`, `rest.signing-region`"
 _NO_CREDENTIALS = (
     "there are no AWS credentials to sign with; set `rest.access-key-id` and `rest.secret-access-key`, or AWS_PROFILE "
     "or AWS_ACCESS_KEY_ID in the environment, or run where a role gives them"
@@ -35,7 +35,7 @@ _KINDS: Mapping[str, type[errors.BackendError]] = {
 
 
 class Signer:
-    """Signs the requests of one catalog. Thread-safe; renews expiring credentials.
+    """Signs the requests of one catalog; renews expiring credentials. Thread-safe.
 
     Raises:
         MissingExtraError: botocore is not installed.
@@ -72,7 +72,7 @@ class Signer:
             )
 
     def __call__(self, request: PreparedRequest) -> Collection[str]:
-        """Sign ``request``; return the parts of the credentials that no error may show.
+        """Sign ``request``; return the secrets that errors must not show.
 
         The signature covers only headers that no proxy changes on the way.
         """
@@ -80,16 +80,16 @@ class Signer:
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError, ClientError
 
-        said = "iceberg: the AWS credentials cannot be renewed"
+        prefix = "iceberg: the AWS credentials cannot be renewed"
         try:
             with credential_errors("iceberg"):
                 credentials = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise errors.UnauthenticatedError(f"{said} ({type(error).__name__}: {error})") from None
+            raise errors.UnauthenticatedError(f"{prefix} ({type(error).__name__}: {error})") from None
         except ClientError as error:  # STS refuses the role
             refused = login_refusal(error.response["Error"]["Code"], region="the region", signing="check the keys")
-            raise errors.UnauthenticatedError(f"{said}: {error.operation_name}: {refused or error}") from None
-        headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED}
+            raise errors.UnauthenticatedError(f"{prefix}: {error.operation_name}: {refused or error}") from None
+        headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED_HEADERS}
         signed = AWSRequest(method=request.method, url=request.url, data=request.body or b"", headers=headers)
         SigV4Auth(credentials, self._name, self._region).add_auth(signed)
         request.headers.update(dict(signed.headers.items()))
@@ -97,19 +97,19 @@ class Signer:
 
 
 def translate_signed(refusal: Refusal) -> VendorError | None:
-    """Return the catalog's error, or AWS's for a request that it refused itself."""
-    said = translate(refusal)
+    """Translate an error body of the catalog, or of AWS in front of it."""
+    vendor = translate(refusal)
     body = refusal.body if isinstance(refusal.body, Mapping) else {}
     headers = {name.lower(): value for name, value in refusal.headers.items()}
     named = str(headers.get("x-amzn-errortype") or body.get("__type") or "")
     code = named.partition(":")[0].rpartition("#")[2]
-    refused = login_refusal(code, region=_SIGNED_FOR, signing="set `rest.sigv4-enabled` to true")
+    refused = login_refusal(code, region=_SIGNING_KEYS, signing="set `rest.sigv4-enabled` to true")
     if refused is not None:
         return VendorError(refused, errors.UnauthenticatedError)
-    if said is None and not body:
+    if vendor is None and not body:
         return None
-    message = said.message if said is not None else str(body.get("message") or body.get("Message") or code)
-    kind = said.kind if said is not None and said.kind is not None else _KINDS.get(code)
+    message = vendor.message if vendor is not None else str(body.get("message") or body.get("Message") or code)
+    kind = vendor.kind if vendor is not None and vendor.kind is not None else _KINDS.get(code)
     if refusal.status == 403:
         message += (
             "; grant the caller what is missing, in its policies and, where it governs the tables, in Lake Formation"

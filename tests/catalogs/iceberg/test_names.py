@@ -122,7 +122,7 @@ def test_the_prefix_is_the_announced_one(answer: dict[str, object], prefix: str 
     ],
 )
 def test_the_separator_is_the_servers(announced: str | None, path: str, parent: str) -> None:
-    routes = Routes.of("p", {"overrides": {"namespace-separator": announced}})
+    routes = Routes.from_config("p", {"overrides": {"namespace-separator": announced}})
     assert routes.namespace(["a.b", "c"]) == f"/v1/p/namespaces/{path}"
     assert routes.parent(["a.b", "c"]) == parent
 
