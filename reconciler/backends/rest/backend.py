@@ -1,4 +1,4 @@
-"""The backend: a client of any Lance namespace server.
+"""Provide the backend for servers of the Lance Namespace REST protocol.
 
 Servers differ in how they treat modes, missing namespaces and locations. So only the plain mode is sent, what a server
 might ignore is checked first, and each write is read back.
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     from requests import PreparedRequest
 
 
-_ALTERING = frozenset({"AlterNamespace", "AlterTable"})
-_RENAMING = frozenset({"RenameTable"})
+_ALTER_OPERATIONS = frozenset({"AlterNamespace", "AlterTable"})
+_RENAME_OPERATIONS = frozenset({"RenameTable"})
 _GRAVITINO_API = "http://GRAVITINO:8090/api/metalakes/METALAKE/catalogs/NAME"
 _GRAVITINO_DROP = (
     f"""curl -X PATCH -H "Content-Type: application/json" -d '{{"inUse": false}}' {_GRAVITINO_API} && """
     f"curl -X DELETE {_GRAVITINO_API}"
 )
-_GRAVITINOS_OWN = re.compile(r"external|location|lance\..*")
-"""Properties that Gravitino adds to a table, and takes from nobody."""
+_GRAVITINO_PROPERTIES = re.compile(r"external|location|lance\..*")
+"""Properties that Gravitino adds to tables itself, and refuses in requests."""
 _CONTEXT_HEADER = "header."
-"""An entry of a request's context whose key begins so is a header; other entries have no place in the protocol."""
+"""The prefix of context entries that are sent as headers; the protocol has no place for others."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 _context_headers: ContextVar[Mapping[str, str]] = ContextVar("headers of a context", default=MappingProxyType({}))
-"""The headers to send with every request that is made for the current one."""
+"""The headers from the context of the current operation, sent with each of its requests."""
 
 
-_answered_headers: ContextVar[dict[str, str] | None] = ContextVar("headers of an answer", default=None)
-"""The entries of a response's context: the headers of the last answer to the current request."""
+_response_headers: ContextVar[dict[str, str] | None] = ContextVar("headers of an answer", default=None)
+"""The headers of the last response, for the context that the current operation returns."""
 
 
 class RestBackend(HttpBackend):
     """A Lance namespace server, over its REST interface.
 
-    The protocol has no call that changes an entry. AlterNamespace and AlterTable, which ``lancens serve`` has, and
-    RenameTable are used where the server names them in its answer to ListOperations.
+    The protocol has no call that changes an entry. If ListOperations names them, this uses AlterNamespace and
+    AlterTable, which are extensions of ``lancens serve``, and RenameTable.
     """
 
     impl = "rest"
@@ -72,20 +72,20 @@ class RestBackend(HttpBackend):
         super().__init__(**properties)
         self.config.require_readable_certificates()
         self._http = connect(
-            self.impl, self.config, translate, sign=_add_context_headers, on_response=_keep_answered_headers
+            self.impl, self.config, translate, sign=_add_context_headers, on_response=_store_response_headers
         )
-        self._known = RestServer(self._http, self.config.delimiter)
+        self._unprobed_server = RestServer(self._http, self.config.delimiter)
 
     @property
     def _server(self) -> RestServer:
-        """The server, asked before its first use whether it can change entries."""
+        """The server; the first use asks for its capabilities."""
         self.capabilities()
-        return self._known
+        return self._unprobed_server
 
     def ask_capabilities(self) -> Capabilities:
-        """Return the server's capabilities by its answer to ListOperations."""
-        offered, level = self._known.operations(), self._known.table_level()
-        alters = offered >= _ALTERING
+        """Return the capabilities by the server's response to ListOperations."""
+        offered, level = self._unprobed_server.operations(), self._unprobed_server.table_level()
+        alters = offered >= _ALTER_OPERATIONS
         return Capabilities(
             max_depth=level,
             table_depths=(0, None) if level is None else (level, level),
@@ -100,16 +100,16 @@ class RestBackend(HttpBackend):
             alter_table=alters,
             relocate_table=alters,
             lists_root=alters,  # as lancens' server over a directory; RestAdapter shows no entry without data there
-            rename_within=0 if offered >= _RENAMING else None,
+            rename_within=0 if offered >= _RENAME_OPERATIONS else None,
             lost_on_move="what the server keeps beside its location and properties",
             lost_with_namespace="what the server keeps beside its properties",
         )
 
     @contextmanager
     def in_context(self, context: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-        """Send the headers of a request's ``context`` with the calls inside; yield those of the last answer.
+        """Send the headers in ``context`` with all calls inside; yield the response's.
 
-        They replace configured ones of the same name.
+        They replace configured headers of the same name.
 
         Raises:
             InvalidInputError: one cannot be sent, or is a credential that would go over plain http.
@@ -126,32 +126,32 @@ class RestBackend(HttpBackend):
         problem = self.config.plain_http_problem(has_secret=has_credential(headers))
         if problem is not None:
             raise errors.InvalidInputError(f"rest: {problem}")
-        answered: dict[str, str] = {}
-        token, token_answered = _context_headers.set(headers), _answered_headers.set(answered)
+        response_headers: dict[str, str] = {}
+        token, response_token = _context_headers.set(headers), _response_headers.set(response_headers)
         try:
-            yield answered
+            yield response_headers
         finally:
             _context_headers.reset(token)
-            _answered_headers.reset(token_answered)
+            _response_headers.reset(response_token)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what is within ``scope``.
+        """Return everything within ``scope``.
 
-        That takes two lists and a call for each namespace, and a call for each table. The protocol has no call that
-        answers several entries. Calls of one level run side by side.
+        It takes three calls for each namespace and one for each table: the protocol cannot load several entries at
+        once. The calls of one level run concurrently.
         """
         with self._http.meter.scan_limits():
             listing = walk(self._server, [()], scope, self.parallelism, self._name_problem)
-            loaded = in_parallel(self._listed, listing.tables, self.parallelism)
+            loaded = in_parallel(self._load_listed, listing.tables, self.parallelism)
         tables = {table.id: table for table in loaded if isinstance(table, LiveTable)}
         entries = zip(listing.tables, loaded, strict=True)
         odd = {identifier: entry for identifier, entry in entries if isinstance(entry, OddEntry)}
         return with_odd_entries(Snapshot(listing.namespaces, tables, tuple(listing.notes)), odd)
 
-    def _listed(self, identifier: Identifier) -> LiveTable | OddEntry | None:
-        """Return a listed table, or why it is not a Lance table; None when it vanished."""
+    def _load_listed(self, identifier: Identifier) -> LiveTable | OddEntry | None:
+        """Load a listed table, or the reason to leave it out; None if it was removed."""
         try:
             return load_listed(self._server, identifier)
         except OddEntryError as error:
@@ -174,14 +174,14 @@ class RestBackend(HttpBackend):
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces in ``parent``, which must exist."""
-        return self._existing(parent, self._server.namespaces(parent))
+        return self._require_if_empty(parent, self._server.namespaces(parent))
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``, which must exist."""
-        return self._existing(parent, self._server.tables(parent))
+        return self._require_if_empty(parent, self._server.tables(parent))
 
-    def _existing(self, parent: Identifier, names: list[str]) -> list[str]:
-        """Return ``names``; if there are none, raise unless ``parent`` exists."""
+    def _require_if_empty(self, parent: Identifier, names: list[str]) -> list[str]:
+        """Return ``names``; if they are empty, check that ``parent`` exists."""
         if not names:
             self._server.require_namespace(parent)
         return names
@@ -195,7 +195,7 @@ class RestBackend(HttpBackend):
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a namespace; drop it again if the server loses its properties."""
+        """Create a namespace; drop it again if the server did not store its properties."""
         self._server.require_namespace(identifier[:-1])
         try:
             self._server.create_namespace(identifier, properties)
@@ -205,7 +205,7 @@ class RestBackend(HttpBackend):
                 raise errors.NamespaceAlreadyExistsError(str(error)) from None
             raise
         namespace = self._server.namespace(identifier)
-        lost = _lost(properties, namespace.properties)
+        lost = _lost_keys(properties, namespace.properties)
         if lost:
             self._server.drop_namespace(identifier)
             raise errors.UnsupportedOperationError(
@@ -214,7 +214,7 @@ class RestBackend(HttpBackend):
         return namespace
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Remove a namespace that lists as empty, and that the server finds empty."""
+        """Remove a namespace if it lists as empty and the server agrees."""
         self._checked(self._server.namespace(identifier))
         inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
         if inside:
@@ -222,12 +222,12 @@ class RestBackend(HttpBackend):
         self._server.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a namespace's properties, where the server can."""
+        """Merge ``changes`` into a namespace's properties, if the server can."""
         if not self.capabilities().alter_namespace:
             return super().alter_namespace(identifier, changes)
         live = self._checked(self._server.namespace(identifier))
         altered = self._server.alter_namespace(identifier, changes, live)
-        _require_shown(changes, altered.properties)
+        _require_stored(changes, altered.properties)
         return altered
 
     def insert_table_placed_by_service(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
@@ -246,30 +246,30 @@ class RestBackend(HttpBackend):
         return self._insert(identifier, location, properties)
 
     def _insert(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
-        properties = self._for_server(identifier, properties)
+        properties = self._accepted_properties(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         try:
-            self._enter(identifier, location, properties)
+            self._declare_or_register(identifier, location, properties)
         except errors.ConcurrentModificationError as error:
             if not self._server.has_table(identifier):
                 raise
             raise errors.TableAlreadyExistsError(str(error)) from None
-        return self._as_asked(identifier, location, properties)
+        return self._require_as_requested(identifier, location, properties)
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return that ``location`` is not under a configured ``root``, None when it is."""
+        """Return why ``location`` is refused: it is not under the configured ``root``."""
         if self.config.root is None or locations.is_under(self.config.root, location):
             return None
         return f"{locations.redact(location)} is not under the root {self.config.root}; tables stay below it"
 
-    def _for_server(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties of a new entry, without those that the service adds itself."""
-        _require_values(identifier, properties)
+    def _accepted_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return ``properties`` without those that the server refuses in new entries."""
+        _require_unredacted(identifier, properties)
         if not self.capabilities().kept_levels:
             return properties
-        return {key: value for key, value in properties.items() if not _GRAVITINOS_OWN.fullmatch(key)}
+        return {key: value for key, value in properties.items() if not _GRAVITINO_PROPERTIES.fullmatch(key)}
 
-    def _enter(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
+    def _declare_or_register(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         refused = (errors.InvalidInputError, errors.UnsupportedOperationError)
         try:
             self._server.declare_table(identifier, location, properties)
@@ -285,8 +285,10 @@ class RestBackend(HttpBackend):
                 relative = locations.normalise(location).removeprefix(f"{root}/")
                 self._server.register_table(identifier, relative, properties)
 
-    def _as_asked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
-        """Return the new entry; remove one that is not what was asked for."""
+    def _require_as_requested(
+        self, identifier: Identifier, location: str | None, properties: Mapping[str, str]
+    ) -> LiveTable:
+        """Return the new entry; remove it if it is not as requested."""
         try:
             table = self._server.table(identifier)
         except errors.TableNotFoundError as error:
@@ -296,7 +298,7 @@ class RestBackend(HttpBackend):
         problem = ""
         if location is not None and not locations.same(location, table.location):
             problem = f"puts table `{join(identifier)}` at {locations.redact(table.location)}, not where requested"
-        lost = _lost(properties, table.properties)
+        lost = _lost_keys(properties, table.properties)
         if lost and self.config.table_properties:
             problem = f"does not keep, or not show, {lost} of table `{join(identifier)}`; see `table_properties`"
         if not problem:
@@ -305,7 +307,7 @@ class RestBackend(HttpBackend):
         raise errors.UnsupportedOperationError(f"rest: the server {problem}; its entry was removed")
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a table and check that it is gone."""
+        """Remove the entry of a table; check that the server no longer has it."""
         removed = self._checked(self._server.table(identifier))
         self._server.deregister_table(identifier)
         if self._server.has_table(identifier):
@@ -316,7 +318,7 @@ class RestBackend(HttpBackend):
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Change a table's properties and location, where the server can."""
+        """Change a table's properties and location, if the server can."""
         if not self.capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
         problem = None if location is None else self.location_problem(identifier, location)
@@ -324,11 +326,11 @@ class RestBackend(HttpBackend):
             raise errors.InvalidInputError(f"rest: {problem}")
         live = self._checked(self._server.table(identifier))
         altered = self._server.alter_table(identifier, changes, live, location)
-        _require_shown(changes, altered.properties)
+        _require_stored(changes, altered.properties)
         return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Rename a table, where the server can, and check that the entry is the same."""
+        """Rename a table, if the server can; check that its location is the same."""
         server = self._server
         if self.capabilities().rename_within is None:
             raise errors.UnsupportedOperationError("rest: a table cannot be renamed")
@@ -351,31 +353,31 @@ def _add_context_headers(request: PreparedRequest) -> Collection[str]:
     return [value for name, value in headers.items() if has_credential({name: value})]
 
 
-def _keep_answered_headers(headers: Mapping[str, str]) -> None:
-    """Remember the headers of an answer, by their names in lower case."""
-    answered = _answered_headers.get()
-    if answered is not None:
-        answered.clear()
-        answered.update({f"{_CONTEXT_HEADER}{name.lower()}": value for name, value in headers.items()})
+def _store_response_headers(headers: Mapping[str, str]) -> None:
+    """Store the headers of a response for the current context, in lower case."""
+    response_headers = _response_headers.get()
+    if response_headers is not None:
+        response_headers.clear()
+        response_headers.update({f"{_CONTEXT_HEADER}{name.lower()}": value for name, value in headers.items()})
 
 
-def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
-    lost = _lost(changes.set, shown)
+def _require_stored(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
+    lost = _lost_keys(changes.set, shown)
     if lost:
         raise errors.UnsupportedOperationError(f"rest: the server accepts {lost} and does not show the new value")
 
 
-def _lost(requested: Mapping[str, str], stored: Mapping[str, str]) -> str:
-    """Return the keys whose values did not come back, as text; empty when all did.
+def _lost_keys(requested: Mapping[str, str], stored: Mapping[str, str]) -> str:
+    """Return the keys whose ``stored`` value is not the requested one, as text.
 
-    A secret that comes back redacted, as from ``lancens serve``, is kept as far as anybody can tell.
+    A secret that the server returns redacted, as ``lancens serve`` does, counts as stored.
     """
     return ", ".join(
         f"`{key}`" for key, value in requested.items() if stored.get(key) != value and not is_hidden(key, value, stored)
     )
 
 
-def _require_values(identifier: Identifier, properties: Mapping[str, str]) -> None:
+def _require_unredacted(identifier: Identifier, properties: Mapping[str, str]) -> None:
     """Raise UnsupportedOperationError if a server hides values of ``properties``."""
     hidden = ", ".join(f"`{key}`" for key, value in properties.items() if value == REDACTED)
     if hidden:

@@ -1,4 +1,4 @@
-"""The routes of a Lance namespace server that lancens uses, one method each."""
+"""Call the routes of a Lance namespace server, one method each."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 from reconciler.model.ownership import is_reserved_key
 
-_ASKED = 3
+_ATTEMPTS = 3
 _WITH_DECLARED = {"include_declared": "true"}
-_PAGES = Paging("page_token", "page_token", entry_type=str)
+_PAGING = Paging("page_token", "page_token", entry_type=str)
 _OTHER_LEVEL = re.compile(r"expected (?:at )?(\d)-level namespace", re.IGNORECASE)
 _STACK_TRACE = re.compile(r"\n(?:[\w$.]+(?:Exception|Error)\b|\tat )")
 _DISABLED = "CatalogNotInUseException"
@@ -32,13 +32,13 @@ _DISABLED = "CatalogNotInUseException"
 _Fields: TypeAlias = Mapping[str, object]
 _Errors: TypeAlias = Mapping[int, Any]
 
-_MISSING_NAMESPACE: _Errors = {404: errors.NamespaceNotFoundError}
-_MISSING_TABLE: _Errors = {404: errors.TableNotFoundError}
-_TAKEN_TABLE: _Errors = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
+_MISSING_NAMESPACE_ERRORS: _Errors = {404: errors.NamespaceNotFoundError}
+_MISSING_TABLE_ERRORS: _Errors = {404: errors.TableNotFoundError}
+_NEW_TABLE_ERRORS: _Errors = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
 
 
 class ServletRouteError(UnknownRouteError):
-    """A servlet container answers for itself: the service does not know the path."""
+    """A servlet container sent its own 404: the service does not know the path."""
 
 
 class RestServer:
@@ -54,17 +54,16 @@ class RestServer:
         self._is_servlet = False
 
     def operations(self) -> frozenset[str]:
-        """ListOperations: the operations on offer, empty where the server does not say.
+        """ListOperations: return the operations; none if the server does not list them.
 
-        There is no body: a server that does not know the route may close the connection over one it did not read. A
-        server without the route may give any answer: the error of its framework or of a gateway before it, a page, a
-        refusal. A caller who truly may not ask learns that from the next call. What is no list of operations may be a
-        damaged one, so the server is asked again.
+        There is no body: a server without the route may close the connection on an unread one. Such a server may
+        respond with anything, so refusals are ignored; missing permissions show at the next call. A malformed response
+        may be a damaged list, so it is requested again.
 
         Raises:
             ServiceUnavailableError, ThrottlingError: there is no answer now.
         """
-        for _ in range(_ASKED):
+        for _ in range(_ATTEMPTS):
             try:
                 answer = self._http.request_json(
                     "POST", "/ListOperations", doing="ask for the operations", repeatable=True
@@ -83,10 +82,10 @@ class RestServer:
         return frozenset()
 
     def table_level(self) -> int | None:
-        """Return the one level of namespaces that holds tables, where the server has one, as Gravitino does.
+        """Return the only namespace level with tables, as in Gravitino; None for any.
 
-        Its refusal to list the tables of the root names the level. Call it after :meth:`operations`; only a servlet
-        container that does not know that route is asked.
+        The refusal to list the tables of the root names the level. Call it after :meth:`operations`: only a servlet
+        container without that route gets this request.
 
         Raises:
             ServiceUnavailableError, ThrottlingError: there is no answer now.
@@ -98,20 +97,20 @@ class RestServer:
             except (errors.ServiceUnavailableError, errors.ThrottlingError):
                 raise
             except errors.BackendError as error:
-                named = _OTHER_LEVEL.search(str(error))
-                return int(named[1]) if named else None
+                match = _OTHER_LEVEL.search(str(error))
+                return int(match[1]) if match else None
         return None
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """ListNamespaces, all pages. A missing parent may list as empty."""
-        return self._listed("namespace", parent, {}, concerns, "list")
+        return self._list_names("namespace", parent, {}, concerns, "list")
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """DescribeNamespace."""
-        doing = f"read {_named('namespace', identifier)}"
-        answer = self._post("namespace", identifier, "describe", {}, _MISSING_NAMESPACE, doing)
+        doing = f"read {_label('namespace', identifier)}"
+        answer = self._post("namespace", identifier, "describe", {}, _MISSING_NAMESPACE_ERRORS, doing)
         if answer and "properties" not in answer:
             raise errors.InternalError(f"rest: {doing}: the answer describes no namespace")
         return LiveNamespace(identifier, _properties(answer, doing))
@@ -119,25 +118,33 @@ class RestServer:
     def require_namespace(self, identifier: Identifier) -> None:
         """NamespaceExists; the root always does."""
         if identifier:
-            self._look("namespace", identifier, _MISSING_NAMESPACE)
+            self._require_existing("namespace", identifier, _MISSING_NAMESPACE_ERRORS)
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
         """CreateNamespace, never by ``Overwrite``, which drops contents on some servers."""
         body = {"mode": "Create", "properties": dict(properties)}
         self._post(
-            "namespace", identifier, "create", body, {**_MISSING_NAMESPACE, 409: errors.NamespaceAlreadyExistsError}
+            "namespace",
+            identifier,
+            "create",
+            body,
+            {**_MISSING_NAMESPACE_ERRORS, 409: errors.NamespaceAlreadyExistsError},
         )
 
     def drop_namespace(self, identifier: Identifier) -> None:
         """DropNamespace, by restrict only."""
         body = {"mode": "Fail", "behavior": "Restrict"}
-        self._post("namespace", identifier, "drop", body, {**_MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
+        self._post(
+            "namespace", identifier, "drop", body, {**_MISSING_NAMESPACE_ERRORS, 409: errors.NamespaceNotEmptyError}
+        )
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges, live: LiveNamespace) -> LiveNamespace:
         """AlterNamespace, as ``lancens serve`` has it, on top of the state ``live``."""
-        doing = f"change {_named('namespace', identifier)}"
-        body = {"id": list(identifier), **_merge(changes, live.properties)}
-        answer = self._http.request_json("POST", "/AlterNamespace", doing=doing, body=body, errors=_MISSING_NAMESPACE)
+        doing = f"change {_label('namespace', identifier)}"
+        body = {"id": list(identifier), **_merge_fields(changes, live.properties)}
+        answer = self._http.request_json(
+            "POST", "/AlterNamespace", doing=doing, body=body, errors=_MISSING_NAMESPACE_ERRORS
+        )
         return LiveNamespace(identifier, _properties(answer, doing))
 
     # ---- tables --------------------------------------------------------------------------------------------------
@@ -145,11 +152,10 @@ class RestServer:
     def tables(self, parent: Identifier, concerns: Callable[[str], bool] = any_name) -> list[str]:
         """ListTables, all pages. A missing namespace may list as empty.
 
-        A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
-        none.
+        Gravitino, which has tables on one level only, refuses to list those of other levels: they have none.
         """
         try:
-            return self._listed("table", parent, _WITH_DECLARED, concerns, "table", "list")
+            return self._list_names("table", parent, _WITH_DECLARED, concerns, "table", "list")
         except errors.InvalidInputError as error:
             if not _OTHER_LEVEL.search(str(error)):
                 raise
@@ -157,19 +163,19 @@ class RestServer:
 
     def table(self, identifier: Identifier) -> LiveTable:
         """DescribeTable."""
-        doing = f"read {_named('table', identifier)}"
-        return _table(identifier, self._post("table", identifier, "describe", {}, _MISSING_TABLE, doing), doing)
+        doing = f"read {_label('table', identifier)}"
+        return _table(identifier, self._post("table", identifier, "describe", {}, _MISSING_TABLE_ERRORS, doing), doing)
 
     def storage_options(self, identifier: Identifier) -> dict[str, str]:
         """DescribeTable, for the storage options that the server vends for the table."""
-        doing = f"ask for credentials for {_named('table', identifier)}"
-        answer = self._post("table", identifier, "describe", {"vend_credentials": True}, _MISSING_TABLE, doing)
+        doing = f"ask for credentials for {_label('table', identifier)}"
+        answer = self._post("table", identifier, "describe", {"vend_credentials": True}, _MISSING_TABLE_ERRORS, doing)
         return _texts(answer, "storage_options", doing)
 
     def has_table(self, identifier: Identifier) -> bool:
         """TableExists."""
         try:
-            self._look("table", identifier, _MISSING_TABLE)
+            self._require_existing("table", identifier, _MISSING_TABLE_ERRORS)
         except (errors.TableNotFoundError, errors.NamespaceNotFoundError):
             return False
         return True
@@ -177,30 +183,32 @@ class RestServer:
     def declare_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         """DeclareTable; the server chooses the location when ``location`` is None."""
         location_field = {} if location is None else {"location": location}
-        self._post("table", identifier, "declare", {**location_field, "properties": dict(properties)}, _TAKEN_TABLE)
+        self._post(
+            "table", identifier, "declare", {**location_field, "properties": dict(properties)}, _NEW_TABLE_ERRORS
+        )
 
     def register_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
         """RegisterTable, in no other mode than create."""
         body = {"location": location, "mode": "Create", "properties": dict(properties)}
-        self._post("table", identifier, "register", body, _TAKEN_TABLE)
+        self._post("table", identifier, "register", body, _NEW_TABLE_ERRORS)
 
     def deregister_table(self, identifier: Identifier) -> None:
         """DeregisterTable: removes the entry, keeps the data."""
-        self._post("table", identifier, "deregister", {}, _MISSING_TABLE)
+        self._post("table", identifier, "deregister", {}, _MISSING_TABLE_ERRORS)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
         """RenameTable. The body always names the namespace of the new name."""
         body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
-        self._post("table", identifier, "rename", body, {**_MISSING_TABLE, 409: errors.TableAlreadyExistsError})
+        self._post("table", identifier, "rename", body, {**_MISSING_TABLE_ERRORS, 409: errors.TableAlreadyExistsError})
 
     def alter_table(
         self, identifier: Identifier, changes: PropertyChanges, live: LiveTable, location: str | None
     ) -> LiveTable:
         """AlterTable, as ``lancens serve`` has it, on top of the state ``live``."""
-        doing = f"change {_named('table', identifier)}"
+        doing = f"change {_label('table', identifier)}"
         location_field = {} if location is None else {"location": location}
-        body = {"id": list(identifier), **_merge(changes, live.properties), **location_field}
-        answer = self._http.request_json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
+        body = {"id": list(identifier), **_merge_fields(changes, live.properties), **location_field}
+        answer = self._http.request_json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE_ERRORS)
         return _table(identifier, answer, doing)
 
     # ---- requests ------------------------------------------------------------------------------------------------
@@ -216,33 +224,39 @@ class RestServer:
     def _post(
         self, kind: str, identifier: Identifier, operation: str, body: _Fields, expected: _Errors, doing: str = ""
     ) -> dict[str, Any]:
-        """Return the answer to an operation, which names itself in errors unless ``doing`` does."""
-        doing, route = doing or f"{operation} {_named(kind, identifier)}", self._route(kind, identifier, operation)
-        whole, reads = {"id": list(identifier), **body}, operation == "describe"
+        """Send an operation on an object; return the response.
+
+        ``doing`` describes it in errors; the default is the operation and the object.
+        """
+        doing, route = doing or f"{operation} {_label(kind, identifier)}", self._route(kind, identifier, operation)
+        fields, reads = {"id": list(identifier), **body}, operation == "describe"
         return self._http.request_json(
-            "POST", route, doing=doing, query=self._query, body=whole, errors=expected, repeatable=reads
+            "POST", route, doing=doing, query=self._query, body=fields, errors=expected, repeatable=reads
         )
 
-    def _look(self, kind: str, identifier: Identifier, expected: _Errors) -> None:
-        doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
+    def _require_existing(self, kind: str, identifier: Identifier, expected: _Errors) -> None:
+        doing, route = f"look for {_label(kind, identifier)}", self._route(kind, identifier, "exists")
         body = {"id": list(identifier)}
         self._http.send("POST", route, doing=doing, query=self._query, body=body, errors=expected, repeatable=True)
 
-    def _listed(
+    def _list_names(
         self, kind: str, parent: Identifier, query: Mapping[str, str], concerns: Callable[[str], bool], *operation: str
     ) -> list[str]:
         key, route = f"{kind}s", self._route("namespace", parent, *operation)
-        doing = f"list the {key} in {_named('namespace', parent)}"
-        read = partial(self._http.list_entries, route, key, _PAGES, doing=doing, query={**self._query, **query})
+        doing = f"list the {key} in {_label('namespace', parent)}"
+        read = partial(self._http.list_entries, route, key, _PAGING, doing=doing, query={**self._query, **query})
         return names_without_doubles("rest", kind, parent, read, concerns)
 
 
-def _named(kind: str, identifier: Identifier) -> str:
+def _label(kind: str, identifier: Identifier) -> str:
     return f"{kind} `{join(identifier)}`" if identifier else "the root"
 
 
-def _merge(changes: PropertyChanges, live: Mapping[str, str]) -> _Fields:
-    """Return a merge into ``live``; the server refuses it if a key concerned, or a mark, has changed since."""
+def _merge_fields(changes: PropertyChanges, live: Mapping[str, str]) -> _Fields:
+    """Return the fields of a request that merges ``changes`` into ``live`` properties.
+
+    The server refuses it if a changed key, or a mark, no longer has its ``live`` value.
+    """
     concerned = {*changes.set, *changes.remove, *filter(is_reserved_key, live)}
     return {
         "set_properties": dict(changes.set),
@@ -272,10 +286,10 @@ def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> Liv
 
 
 def translate(refusal: Refusal) -> VendorError | None:
-    """Return the error of a body ``{"error": "what happened", "code": 4}``.
+    """Translate an error body, ``{"error": "what happened", "code": 4}``.
 
-    pylance's adapter reports what it does not support as Internal. A code of a later version leaves the type of the
-    error to the call and the status. Gravitino's errors carry stack traces, which nobody is shown.
+    pylance's adapter reports unsupported operations as Internal. For an unknown code, the call and the status decide on
+    the error class. The stack traces in Gravitino's errors are removed.
     """
     if not isinstance(refusal.body, dict):
         return None
