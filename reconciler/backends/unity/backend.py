@@ -1,4 +1,4 @@
-"""The backend: one catalog of a Unity Catalog service, or all.
+"""Provide the backend for Unity Catalog: all catalogs of a service, or one.
 
 An identifier begins with the catalog, which the configuration may fix: ``catalog$schema$table``. An administrator
 creates the catalog itself; it is never created, changed or dropped here.
@@ -30,11 +30,11 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 _DELTA_ONLY = "Databricks makes external tables in the format DELTA only, and Lance tables are entered as TEXT"
 _LOCKS = 64
-"""More than there are threads, so that different names hardly ever wait for each other."""
+"""More than there are threads, so that different names rarely share a lock."""
 
 
 class UnityBackend(HttpBackend):
-    """A Unity Catalog service over its REST interface, with one of its catalogs or all.
+    """A Unity Catalog service over its REST API, with one of its catalogs or all.
 
     The service has no call that changes a table's entry, and removing an entry loses its grants, so neither
     properties nor location of a table are changed here.
@@ -60,12 +60,12 @@ class UnityBackend(HttpBackend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        self._creating = tuple(Lock() for _ in range(_LOCKS))
+        self._creation_locks = tuple(Lock() for _ in range(_LOCKS))
         self._http = connect(self.impl, self.config, translate, in_form=False)
         self._service = UnityService(self._http)
 
     def ask_capabilities(self) -> Capabilities:
-        """Return the capabilities; Databricks makes only tables of its own formats."""
+        """Return the capabilities; Databricks cannot create Lance tables."""
         able = self.known_capabilities
         return replace(able, makes_no_tables=_DELTA_ONLY) if self.config.is_databricks else able
 
@@ -88,13 +88,13 @@ class UnityBackend(HttpBackend):
         return live_table(identifier, self._lance_table(identifier))
 
     def child_namespaces(self, parent: Identifier) -> Sequence[str]:
-        """Return the catalogs, the schemas of one, or nothing, by the level of ``parent``."""
+        """Return the names of catalogs, or of the schemas of one; schemas have none."""
         if not parent and self.config.catalog:
             return [self.config.catalog]
         if len(parent) == 2:
             self._read(parent)
             return []
-        self._require_ours(parent, errors.NamespaceNotFoundError)
+        self._require_in_catalog(parent, errors.NamespaceNotFoundError)
         listed = self._service.schemas(parent[0], lambda _: True) if parent else self._service.catalogs(lambda _: True)
         return [info.name for info in listed if rules.name_problem(info.name) is None]
 
@@ -108,7 +108,7 @@ class UnityBackend(HttpBackend):
         if len(identifier) < 2:
             return ()
         tables = [info.name for info in self._tables(identifier) if not info.is_lance]
-        return [*tables, *self._service.others(identifier)]
+        return [*tables, *self._service.other_names(identifier)]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return a schema's other tables, its views and managed Lance tables."""
@@ -126,7 +126,7 @@ class UnityBackend(HttpBackend):
             if namespace:
                 self._read(namespace)
             return []
-        self._require_ours(namespace, errors.NamespaceNotFoundError)
+        self._require_in_catalog(namespace, errors.NamespaceNotFoundError)
         return self._service.tables(namespace, concerns)
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
@@ -134,11 +134,11 @@ class UnityBackend(HttpBackend):
         return columns.schema_of(self._lance_table(identifier).columns) or None
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of the tables' entries, with a call each."""
+        """Return the columns of the tables' entries; each takes a call."""
 
         def read(identifier: Identifier) -> ShownColumns:
             try:
-                return columns.shown(self._lance_table(identifier).columns)
+                return columns.shown_columns(self._lance_table(identifier).columns)
             except (errors.TableNotFoundError, errors.NamespaceNotFoundError, errors.NotLanceTableError):
                 return ()
 
@@ -147,7 +147,7 @@ class UnityBackend(HttpBackend):
 
     def columns_to_show(self, schema: Schema) -> ShownColumns:
         """Return the columns that an entry gets when it is created."""
-        return columns.shown(columns.to_columns(schema))
+        return columns.shown_columns(columns.to_columns(schema))
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return a sentence for each Arrow type that Unity shows as another one."""
@@ -168,12 +168,12 @@ class UnityBackend(HttpBackend):
                 self._require_listed(identifier)
                 raise
 
-        return live_namespace(identifier, self._created(identifier, create))
+        return live_namespace(identifier, self._create_once(identifier, create))
 
     def _require_listed(self, identifier: Identifier) -> None:
-        """Raise unless an existing schema is listed for the caller.
+        """Raise if an existing schema is hidden from the caller.
 
-        A plan cannot know one that is not. Even its owner sees a schema only with a right to use it.
+        Unity lists a schema only with USE SCHEMA, even to its owner; a plan cannot know a hidden one.
         """
         if identifier[-1] not in (info.name for info in self._service.schemas(identifier[0])):
             raise errors.PermissionDeniedError(
@@ -188,7 +188,7 @@ class UnityBackend(HttpBackend):
         """
         self._require_schema(identifier)
         self._checked(live_namespace(identifier, self._service.read(identifier)))
-        inside = [info.name for info in self._service.tables(identifier)] or list(self._service.others(identifier))
+        inside = [info.name for info in self._service.tables(identifier)] or list(self._service.other_names(identifier))
         if inside:
             examples = ", ".join(sorted(inside)[:5])
             raise errors.NamespaceNotEmptyError(
@@ -197,7 +197,7 @@ class UnityBackend(HttpBackend):
         self._service.delete(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a schema's properties, which are written as a whole.
+        """Merge ``changes`` into a schema's properties, which one request replaces.
 
         Raises:
             UnsupportedOperationError: the service kept a removed property. The reference server ignores an empty set
@@ -217,7 +217,7 @@ class UnityBackend(HttpBackend):
         return live_namespace(identifier, schema)
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Create a table's entry, with the columns of the dataset where one is there."""
+        """Create a table's entry, with the columns of the dataset if it exists."""
         return self._insert(identifier, location, properties, None)
 
     def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
@@ -225,9 +225,9 @@ class UnityBackend(HttpBackend):
         return self._insert(to, table.location, properties, self._lance_table(table.id))
 
     def _insert(
-        self, identifier: Identifier, location: str, properties: Mapping[str, str], like: UnityEntry | None
+        self, identifier: Identifier, location: str, properties: Mapping[str, str], origin: UnityEntry | None
     ) -> LiveTable:
-        self._require_ours(identifier, errors.InvalidInputError)
+        self._require_in_catalog(identifier, errors.InvalidInputError)
         if self.capabilities().makes_no_tables:
             raise errors.UnsupportedOperationError(
                 f"unity: `{join(identifier)}` cannot be created: {self.capabilities().makes_no_tables}"
@@ -235,25 +235,25 @@ class UnityBackend(HttpBackend):
         problem = rules.location_problem(location)
         if problem is not None:
             raise errors.InvalidInputError(f"unity: {locations.redact(location)}: {problem}")
-        shown, comment = (like.columns, like.comment) if like is not None else ((), None)
+        shown, comment = (origin.columns, origin.comment) if origin is not None else ((), None)
         if not shown:
             schema = storage.probe(location, self.storage_options()).schema
             shown = columns.to_columns(schema) if schema is not None else []
         uri = rules.as_uri(location)
         create = partial(self._service.create_table, identifier, uri, properties, shown, comment)
-        return live_table(identifier, self._created(identifier, create))
+        return live_table(identifier, self._create_once(identifier, create))
 
-    def _created(self, identifier: Identifier, create: Callable[[], UnityEntry]) -> UnityEntry:
-        """Create an object and return it as the service has it then.
+    def _create_once(self, identifier: Identifier, create: Callable[[], UnityEntry]) -> UnityEntry:
+        """Create an object, detect concurrent creations, and return it.
 
-        The service would let two threads create one name at the same moment, so they wait for each other. An entry that
-        another process created shows when the new one is read again, to the later of the two at least.
+        The service lets two clients create one name at the same moment. Threads of this process wait for each other. An
+        entry of another process shows when the new one is read again, at least to the later of the two.
 
         Raises:
-            InvalidInputError: the service created it under another name; that one is removed.
-            DoubledNameError: the name is there twice.
+            InvalidInputError: the service created it under another name; it was removed.
+            DoubledNameError: two entries have the name.
         """
-        with self._creating[hash(identifier) % len(self._creating)]:
+        with self._creation_locks[hash(identifier) % len(self._creation_locks)]:
             created = create()
             stored = (*identifier[:-1], created.name)
             if stored != identifier:
@@ -274,7 +274,7 @@ class UnityBackend(HttpBackend):
         }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a Lance table, an external one, whose data stays."""
+        """Remove the entry of a Lance table; it is external, so its data stays."""
         removed = self._checked(self.load_table(identifier))
         self._service.delete(identifier, partial(self._lance_table, identifier))
         return removed
@@ -282,11 +282,11 @@ class UnityBackend(HttpBackend):
     # ---- locations -----------------------------------------------------------------------------------------------
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return why the service takes no table at ``location``, or would change it."""
+        """Return why the service refuses or rewrites ``location``; None if it does not."""
         return rules.location_problem(location)
 
     def location_for_request(self, identifier: Identifier) -> str:
-        """Return the location of a table created directly.
+        """Return the location of a table that a namespace operation creates.
 
         Without a ``root`` it is below the current directory.
         """
@@ -299,7 +299,7 @@ class UnityBackend(HttpBackend):
     # ---- the catalogs --------------------------------------------------------------------------------------------
 
     def _read(self, identifier: Identifier) -> UnityEntry:
-        self._require_ours(identifier, errors.NamespaceNotFoundError)
+        self._require_in_catalog(identifier, errors.NamespaceNotFoundError)
         return self._service.read(identifier)
 
     def _lance_table(self, identifier: Identifier) -> UnityEntry:
@@ -312,14 +312,14 @@ class UnityBackend(HttpBackend):
             )
         return info
 
-    def _require_ours(self, identifier: Identifier, error: type[errors.BackendError]) -> None:
-        """Raise ``error`` for an object in another catalog than the configured one."""
+    def _require_in_catalog(self, identifier: Identifier, error: type[errors.BackendError]) -> None:
+        """Raise ``error`` if an object is not in the configured catalog, if any."""
         catalog = self.config.catalog
         if catalog and identifier and identifier[0] != catalog:
             raise error(f"unity: `{join(identifier)}` is not in the catalog `{catalog}`, the one that is configured")
 
     def _require_schema(self, identifier: Identifier) -> None:
-        self._require_ours(identifier, errors.InvalidInputError)
+        self._require_in_catalog(identifier, errors.InvalidInputError)
         if len(identifier) == 1:
             raise errors.InvalidInputError(
                 f"unity: the catalog `{identifier[0]}` is not created, changed or dropped here"

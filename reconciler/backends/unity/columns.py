@@ -1,8 +1,7 @@
-"""A table's columns as Unity shows them, and as a Lance dataset has them.
+"""Convert columns between Unity's form and Lance's.
 
-A column is written with the whole field in ``type_json``, as Spark writes it. Where Unity has no type equal to the
-dataset's, the field's metadata keeps the exact one under :data:`ARROW_TYPE`, so that a schema read back is the one
-that was written.
+``type_json`` of a column has Spark's field. If Unity has no type equal to the dataset's, the field's metadata has the
+exact one under :data:`ARROW_TYPE`, so that reading the columns returns the schema that was written.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ def to_columns(schema: Schema) -> list[dict[str, Any]]:
 
 
 def schema_of(columns: Iterable[Mapping[str, Any]]) -> Schema:
-    """Return the columns that Unity answered, in the order of their positions.
+    """Return the schema for Unity's ``columns``, in the order of their positions.
 
-    Columns others wrote count with the Arrow type nearest to theirs.
+    Columns of other writers get the nearest Arrow type.
     """
     return tuple(map(_field, sorted(columns, key=_position)))
 
 
-def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
-    """Return the columns of an entry as Unity's users see them."""
+def shown_columns(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
+    """Return the names, Unity's types and comments of an entry's columns."""
     return tuple(
         ShownColumn(
             str(column.get("name", "")),
@@ -46,7 +45,7 @@ def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
 
 
 def nearest_types(schemas: Iterable[Schema]) -> Sequence[str]:
-    """Return a sentence for each Arrow type that Unity shows as another one."""
+    """Return a sentence for each Arrow type that Unity has no equal of."""
     counts: Counter[tuple[str, str]] = Counter()
     for schema in schemas:
         for field in schema:
@@ -70,11 +69,11 @@ def _column(field: Column, position: int) -> dict[str, Any]:
     metadata = dict(field.metadata)
     if not _is_exact(kind) and not isinstance(kind, Foreign):
         metadata[ARROW_TYPE] = field.type
-    whole = {"name": field.name, "type": shown.json, "nullable": field.nullable, "metadata": metadata}
+    spark_field = {"name": field.name, "type": shown.json, "nullable": field.nullable, "metadata": metadata}
     column = {
         "name": field.name,
         "type_text": shown.text,
-        "type_json": json.dumps(whole, ensure_ascii=False, separators=(",", ":")),
+        "type_json": json.dumps(spark_field, ensure_ascii=False, separators=(",", ":")),
         "type_name": shown.name,
         "position": position,
         "nullable": field.nullable,
@@ -96,34 +95,34 @@ def _position(column: Mapping[str, Any]) -> int:
 
 
 def _field(column: Mapping[str, Any]) -> Column:
-    whole = _whole_field(column.get("type_json"))
-    written = whole.get("metadata") or {}
+    spark_field = _spark_field(column.get("type_json"))
+    written = spark_field.get("metadata") or {}
     metadata = {key: text for key, text in written.items() if isinstance(text, str)}
     exact = metadata.pop(ARROW_TYPE, "")
     if isinstance(column.get("comment"), str):
         metadata[_COMMENT] = column["comment"]
-    nullable = column.get("nullable", whole.get("nullable"))
+    nullable = column.get("nullable", spark_field.get("nullable"))
     return Column(
         str(column.get("name", "")),
-        _type_of(column, whole, exact),
+        _type_of(column, spark_field, exact),
         nullable is not False,
         dict(sorted(metadata.items())),
     )
 
 
-def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
-    """Return the exact type if it still fits the shown one, or else the nearest."""
+def _type_of(column: Mapping[str, Any], spark_field: Mapping[str, Any], exact: str) -> str:
+    """Return the recorded Arrow type if it still fits Unity's, else the nearest one."""
     try:
         recorded = parse_arrow_type(exact)
-        if not isinstance(recorded, Foreign) and to_spark(recorded).json == whole.get("type"):
+        if not isinstance(recorded, Foreign) and to_spark(recorded).json == spark_field.get("type"):
             return str(recorded)
-        nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
+        nearest = str(from_json(spark_field["type"]) if "type" in spark_field else _type_by_name(column))
         return "string" if isinstance(parse_arrow_type(nearest), Foreign) else nearest
     except RecursionError:  # nested deeper than any type that can be worked with
         return "string"
 
 
-def _whole_field(type_json: object) -> Mapping[str, Any]:
+def _spark_field(type_json: object) -> Mapping[str, Any]:
     """Return the field of a ``type_json``, which may hold only its type."""
     try:
         value = json.loads(type_json) if isinstance(type_json, str) else None
@@ -135,7 +134,7 @@ def _whole_field(type_json: object) -> Mapping[str, Any]:
     return {} if value is None else {"type": value}
 
 
-def _by_name(column: Mapping[str, Any]) -> ArrowType:
+def _type_by_name(column: Mapping[str, Any]) -> ArrowType:
     precision, scale = column.get("type_precision"), column.get("type_scale")
     return from_name(
         str(column.get("type_name", "")),

@@ -1,7 +1,7 @@
-"""Unity's error codes in the terms of the Lance namespace.
+"""Translate Unity's error codes.
 
-The reference server answers duplicates and non-empty schemas with 400, Databricks with 409. The code in the body says
-which error it is (``error_code``, next to ``message`` and ``details``).
+The reference server sends 400 for duplicates and non-empty schemas, Databricks 409. The body's ``error_code``, next to
+``message`` and ``details``, distinguishes the errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS: Mapping[str, type[errors.BackendError]] = {
     "TABLE_DOES_NOT_EXIST": errors.TableNotFoundError,
     "TABLE_NOT_FOUND": errors.TableNotFoundError,
 }
-"""Codes that say more than their status; of the others, such as ``PERMISSION_DENIED`` with 403, that is enough."""
+"""Codes that are more precise than their status; for others, the status decides."""
 _STATUSES: Mapping[str, int] = {
     "ALREADY_EXISTS": 409,
     "FAILED_PRECONDITION": 412,
@@ -34,7 +34,7 @@ _STATUSES: Mapping[str, int] = {
     "RESOURCE_ALREADY_EXISTS": 409,
     "RESOURCE_DOES_NOT_EXIST": 404,
 }
-"""Codes that do not name the kind of object. The call does, by the status that they stand for."""
+"""Codes that do not name the kind of object, and the statuses by which the call decides."""
 
 _MISSING = ("_DOES_NOT_EXIST", "_NOT_FOUND")
 """The ends of codes about neither a namespace nor a table: the metastore, an external location, a credential."""
@@ -49,7 +49,7 @@ _WORDS: Mapping[str, type[errors.BackendError]] = {
 
 
 def translate(refusal: Refusal) -> VendorError | None:
-    """Return what an error body of Unity means, None for another body."""
+    """Translate an error body of Unity; return None for another body."""
     if not isinstance(refusal.body, dict):
         return None
     code, message = refusal.body.get("error_code"), refusal.body.get("message")

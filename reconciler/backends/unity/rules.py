@@ -1,4 +1,4 @@
-"""What Unity Catalog takes: names, short properties, locations as URIs.
+"""Define the names, properties and locations that Unity Catalog accepts.
 
 A mark of lancens' own that is longer (``lancens.keys`` of a table with many properties) is kept in parts: the first
 under its name, the others under ``lancens.keys.2``, ``lancens.keys.3`` and so on. A release that does not know this
@@ -22,51 +22,51 @@ NAME_RULE = NameRule(
 )
 LONGEST = 255
 """The length of a key or value in UTF-16 code units, as the reference server's database counts."""
-_OURS = "lancens."
+_MARK_PREFIX = "lancens."
 _SCHEMES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "file")
 _LONGEST_LOCATION = 2048
 _MANAGED = "__unitystorage"
-_REFUSED = re.compile(r"[ \[\]\"{}|\\^`<>]|%(?![0-9A-Fa-f]{2})")
-"""The characters that the service refuses in a location; percent-encoded, they stand for the same place."""
+_REFUSED_CHARACTERS = re.compile(r"[ \[\]\"{}|\\^`<>]|%(?![0-9A-Fa-f]{2})")
+"""Characters that the service refuses in a location, unless they are percent-encoded."""
 
 
 def name_problem(name: str) -> str | None:
-    """Return why ``name`` cannot be a name in Unity Catalog, None when it can."""
+    """Return why ``name`` cannot be a name in Unity Catalog; None if it can."""
     problem = check_name(name)
     if problem is None and not NAME_RULE.pattern.fullmatch(name):
         problem = NAME_RULE.meaning
     return problem
 
 
-def in_parts(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return ``properties`` as they are sent, long marks in parts."""
+def split_marks(properties: Mapping[str, str]) -> dict[str, str]:
+    """Split values of lancens' marks that exceed Unity's limit, for a request."""
     sent: dict[str, str] = {}
     for key, value in properties.items():
-        if key.startswith(_OURS):
-            sent.update(zip(_names(key), _parts(value), strict=False))
+        if key.startswith(_MARK_PREFIX):
+            sent.update(zip(_part_names(key), _split(value), strict=False))
         else:
             sent[key] = value
     return sent
 
 
-def put_together(stored: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that :func:`in_parts` made ``stored`` of."""
-    numbered = {key for key in stored if key.startswith(_OURS) and key.rpartition(".")[2].isdecimal()}
+def join_marks(stored: Mapping[str, str]) -> dict[str, str]:
+    """Join the parts of marks; the inverse of :func:`split_marks`."""
+    numbered = {key for key in stored if key.startswith(_MARK_PREFIX) and key.rpartition(".")[2].isdecimal()}
     whole = {key: value for key, value in stored.items() if key not in numbered}
     if numbered:
-        for key in filter(lambda key: key.startswith(_OURS), whole):
-            whole[key] = "".join(stored[name] for name in takewhile(stored.__contains__, _names(key)))
+        for key in filter(lambda key: key.startswith(_MARK_PREFIX), whole):
+            whole[key] = "".join(stored[name] for name in takewhile(stored.__contains__, _part_names(key)))
     return whole
 
 
-def _names(key: str) -> Iterator[str]:
+def _part_names(key: str) -> Iterator[str]:
     yield key
     for number in count(2):
         yield f"{key}.{number}"
 
 
-def _parts(value: str) -> Iterator[str]:
-    """Yield ``value`` in pieces that fit, no character cut in two.
+def _split(value: str) -> Iterator[str]:
+    """Yield parts of ``value`` within the limit, splitting between characters.
 
     The empty text is one piece.
     """
@@ -81,17 +81,17 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def as_uri(location: str) -> str:
-    """Return the URI to send for ``location``, in a form that the service takes."""
+    """Return the URI for ``location`` that the service accepts."""
     scheme = locations.scheme(location)
     if scheme == "file":
         return "file://" + quote(locations.normalise(location), safe="/~!$&'()*+,;=:@")
     path = location.partition(":")[2]
     scheme = "s3" if scheme in ("s3a", "s3n") else scheme
-    return f"{scheme}:{_REFUSED.sub(lambda match: quote(match[0]), path)}"
+    return f"{scheme}:{_REFUSED_CHARACTERS.sub(lambda match: quote(match[0]), path)}"
 
 
 def location_problem(location: str) -> str | None:
-    """Return why the service cannot keep ``location``, None when it can."""
+    """Return why the service cannot store ``location``; None if it can."""
     scheme = locations.scheme(location)
     if scheme not in _SCHEMES:
         return f"Unity Catalog takes no location of the scheme `{scheme}`, expected s3, gs, abfs, abfss or file"

@@ -1,4 +1,4 @@
-"""The bulk read of catalogs: the schemas of each, then the tables of several at a time."""
+"""Read the schemas and Lance tables of catalogs, several schemas at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYS
 
 
 def scan_catalogs(service: UnityService, only: str | None, scope: Scope, parallelism: int) -> Snapshot:
-    """Return the catalogs, or ``only`` this one, with their schemas and Lance tables within ``scope``.
+    """Return all catalogs, or ``only`` one, with their contents within ``scope``.
 
     ``parallelism`` schemas are read at a time.
 
@@ -24,12 +24,12 @@ def scan_catalogs(service: UnityService, only: str | None, scope: Scope, paralle
         BackendError: naming what could not be read.
     """
 
-    def wanted(name: str) -> bool:
+    def is_wanted(name: str) -> bool:
         return only in (None, name) and (scope.contains((name,)) or scope.reaches((name,)))
 
-    if only is not None and not wanted(only):
+    if only is not None and not is_wanted(only):
         return Snapshot()
-    listed = [info for info in service.catalogs(lambda info: wanted(info.name)) if wanted(info.name)]
+    listed = [info for info in service.catalogs(lambda info: is_wanted(info.name)) if is_wanted(info.name)]
     if only is not None and not listed:
         listed = [service.read((only,))]  # for what the service answers then
     return _merged([_scan_catalog(service, info, scope, parallelism) for info in listed])
@@ -54,20 +54,20 @@ def _scan_catalog(service: UnityService, info: UnityEntry, scope: Scope, paralle
     if not scope.reaches(root):
         return Snapshot(namespaces, notes=tuple(notes))
 
-    def wanted(schema: UnityEntry) -> bool:
+    def is_wanted(schema: UnityEntry) -> bool:
         return scope.contains((catalog, schema.name)) or scope.reaches((catalog, schema.name))
 
-    for schema in service.schemas(catalog, wanted):
+    for schema in service.schemas(catalog, is_wanted):
         problem = name_problem(schema.name)
         if problem is not None:
             notes.append(f"the schema `{schema.name}` cannot be shown: {problem}")
-        elif wanted(schema):
+        elif is_wanted(schema):
             namespaces[catalog, schema.name] = live_namespace((catalog, schema.name), schema)
     reached = [identifier for identifier in namespaces if identifier != root and scope.reaches(identifier)]
     results = in_parallel(lambda schema: _tables_of(service, schema, scope), reached, parallelism)
-    gone = {schema: read for schema, read in zip(reached, results, strict=True) if isinstance(read, BackendError)}
-    listed_again = {(catalog, schema.name) for schema in service.schemas(catalog)} if gone else set()
-    for identifier, error in gone.items():
+    missing = {schema: read for schema, read in zip(reached, results, strict=True) if isinstance(read, BackendError)}
+    listed_again = {(catalog, schema.name) for schema in service.schemas(catalog)} if missing else set()
+    for identifier, error in missing.items():
         if identifier in listed_again:
             raise error
         del namespaces[identifier]
@@ -77,19 +77,19 @@ def _scan_catalog(service: UnityService, info: UnityEntry, scope: Scope, paralle
 
 
 def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snapshot | BackendError:
-    """Return the tables of one schema and notes on others; the error if the schema vanished."""
+    """Return the Lance tables of a schema, or the error if the schema is missing."""
 
-    def wanted(info: UnityEntry) -> bool:
+    def is_wanted(info: UnityEntry) -> bool:
         return info.is_marked and scope.contains((*schema, info.name))
 
     tables: dict[Identifier, LiveTable] = {}
     odd: dict[Identifier, OddEntry] = {}
     notes: list[str] = []
     try:
-        listed = service.tables(schema, wanted)
+        listed = service.tables(schema, is_wanted)
     except NamespaceNotFoundError as error:
         return error
-    for info in filter(wanted, listed):
+    for info in filter(is_wanted, listed):
         identifier = (*schema, info.name)
         problem = name_problem(info.name)
         if problem is not None:
@@ -102,12 +102,12 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snaps
 
 
 def live_namespace(identifier: Identifier, info: UnityEntry) -> LiveNamespace:
-    """Return a catalog or a schema as the planner knows it."""
+    """Return a catalog or a schema as a live namespace."""
     return LiveNamespace(identifier, info.properties, root=info.location)
 
 
 def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
-    """Return a Lance table as the planner knows it.
+    """Return an entry as a live table.
 
     Raises:
         InternalError: its entry, which was just created, names no location.
@@ -118,6 +118,6 @@ def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
 
 
 def foreign_table(identifier: Identifier, info: UnityEntry) -> ForeignTable:
-    """Return a foreign table; its format is that of its data, or else its type."""
+    """Return an entry as a foreign table, with its format or else its type."""
     shown = f"lance, {info.kind}" if info.is_marked else info.format or info.kind
     return ForeignTable(identifier, info.location, shown)

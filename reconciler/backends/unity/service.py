@@ -1,4 +1,4 @@
-"""The routes of a Unity Catalog service that lancens uses, one method each."""
+"""Call the routes of a Unity Catalog service, one method each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.backends.http.client import HttpClient, Paging, path
 from reconciler.backends.http.listing import list_without_doubles, require_same_name
 from reconciler.backends.http.refusals import UnknownRouteError
 from reconciler.backends.odd_entries import NO_LOCATION
-from reconciler.backends.unity.rules import in_parts, put_together
+from reconciler.backends.unity.rules import join_marks, split_marks
 from reconciler.model import errors
 from reconciler.model.names import Identifier, join
 
@@ -23,10 +23,10 @@ _FORMAT = "TEXT"
 _TABLE_TYPE = "table_type"
 _ROW_KEYS = ("table_id", "schema_id", "id")
 _SERVERS_OWN_PAGE_SIZE = "0"
-"""Asks for the longest page the server gives by itself; numbers above its limits are refused by some servers."""
+"""Requests the server's default page size: some servers refuse numbers above their limit."""
 
 _OTHER_KINDS = {"volumes": "/volumes", "functions": "/functions", "registered_models": "/models"}
-"""The other objects that a schema holds: the key of the answer, and the route."""
+"""The other objects of a schema: the key in the response, and the route."""
 _CREDENTIALS = {
     "aws_temp_credentials": {
         "access_key_id": "aws_access_key_id",
@@ -36,16 +36,15 @@ _CREDENTIALS = {
     "azure_user_delegation_sas": {"sas_token": "azure_storage_sas_token"},
     "gcp_oauth_token": {"oauth_token": "google_storage_token"},
 }
-"""The credentials that the service vends, and pylance's names of them."""
+"""The credentials in a response, and pylance's names for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnityEntry:
-    """The parts of a catalog's, a schema's or a table's entry that matter here.
+    """The entry of a catalog, a schema or a table.
 
-    ``row`` tells apart two entries of one name. ``location`` is where a table's data is; the data that the service
-    places itself is in a directory of its own below that of its catalog or schema. ``columns`` are those of a table
-    that was read by itself.
+    ``row`` distinguishes two entries of one name. ``location`` is that of a table's data, or the storage root of a
+    catalog or schema. ``columns`` are empty for tables from lists.
     """
 
     name: str
@@ -59,12 +58,12 @@ class UnityEntry:
 
     @property
     def is_lance(self) -> bool:
-        """Whether it is external, marked ("Lance Table Identification") and has a location."""
+        """Whether it is external, marked as a Lance table, and has a location."""
         return self.kind == _EXTERNAL and self.is_marked and bool(self.location)
 
     @property
     def mismatch(self) -> str:
-        """Why an entry that is marked is no Lance table."""
+        """Why a marked entry is not a Lance table."""
         return NO_LOCATION if self.kind == _EXTERNAL else f"marked as a Lance table, but its type is {self.kind}"
 
     @property
@@ -77,9 +76,9 @@ class UnityService:
     """Calls one service; lists go to their last page.
 
     Errors are those of :mod:`reconciler.model.errors`. The reference server 0.6 checks that a name is free before it
-    creates an object, and two creates at the same moment both succeed. It answers 500 to every call about a table that
-    is there twice; of a schema or catalog it uses the row it finds first. So a list raises DoubledNameError for a name
-    that is there twice and ``concerns`` the caller.
+    creates an object, and two creates at the same moment both succeed. It responds with 500 to every call about a
+    doubled table; of doubled schemas or catalogs it uses the first row. So a list raises DoubledNameError for a doubled
+    name that ``concerns`` the caller.
     """
 
     def __init__(self, http: HttpClient) -> None:
@@ -89,8 +88,8 @@ class UnityService:
 
     def read(self, identifier: Identifier) -> UnityEntry:
         """GET /catalogs/{name}, /schemas/{full_name} or /tables/{full_name}."""
-        doing = f"read the {_called(identifier)}"
-        answer = self._http.request_json("GET", _route(identifier), doing=doing, errors=_missing(identifier))
+        doing = f"read the {_label(identifier)}"
+        answer = self._http.request_json("GET", _route(identifier), doing=doing, errors=_missing_errors(identifier))
         entry = _entry(answer, _kind(identifier), doing)
         if len(identifier) > 1:
             require_same_name("unity", identifier, (*identifier[:-1], entry.name))
@@ -98,17 +97,17 @@ class UnityService:
 
     def catalogs(self, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
         """GET /catalogs, all pages."""
-        return self._listed("catalog", (), concerns)
+        return self._list_entries("catalog", (), concerns)
 
     def schemas(self, catalog: str, concerns: Callable[[UnityEntry], bool] = lambda _: False) -> list[UnityEntry]:
         """GET /schemas, all pages."""
-        return self._listed("schema", (catalog,), concerns)
+        return self._list_entries("schema", (catalog,), concerns)
 
     def tables(self, schema: Identifier, concerns: Callable[[UnityEntry], bool] = lambda _: False) -> list[UnityEntry]:
         """GET /tables, all pages: tables and views of any format, without columns."""
-        return self._listed("table", schema, concerns)
+        return self._list_entries("table", schema, concerns)
 
-    def others(self, schema: Identifier) -> Iterator[str]:
+    def other_names(self, schema: Identifier) -> Iterator[str]:
         """Yield the names of a schema's volumes, functions and models.
 
         A service without a route has none of them.
@@ -116,11 +115,11 @@ class UnityService:
         for key, route in _OTHER_KINDS.items():
             doing = f"list the {key.replace('_', ' ')} of `{join(schema)}`"
             with suppress(UnknownRouteError):
-                for entry in self._pages(route, key, schema, doing):
+                for entry in self._paged_entries(route, key, schema, doing):
                     yield _name(entry, doing)
 
     def vended_options(self, identifier: Identifier, *, writes: bool) -> dict[str, str]:
-        """POST /temporary-table-credentials: return the vended storage options."""
+        """POST /temporary-table-credentials: return storage options."""
         table = self.read(identifier).row
         if writes:
             with suppress(errors.PermissionDeniedError):
@@ -131,9 +130,9 @@ class UnityService:
         answer = self._http.request_json(
             "POST",
             "/temporary-table-credentials",
-            doing=f"ask for credentials for the {_called(identifier)}",
+            doing=f"ask for credentials for the {_label(identifier)}",
             body={"table_id": table, "operation": operation},
-            errors=_missing(identifier),
+            errors=_missing_errors(identifier),
             repeatable=True,
         )
         return dict(_options_in(answer))
@@ -142,18 +141,18 @@ class UnityService:
 
     def create_schema(self, identifier: Identifier, properties: Mapping[str, str]) -> UnityEntry:
         """POST /schemas."""
-        doing = f"create the {_called(identifier)}"
-        body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": in_parts(properties)}
+        doing = f"create the {_label(identifier)}"
+        body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": split_marks(properties)}
         expected = {404: errors.NamespaceNotFoundError, 409: errors.NamespaceAlreadyExistsError}
         return _entry(
             self._http.request_json("POST", "/schemas", doing=doing, body=body, errors=expected), "schema", doing
         )
 
     def set_schema_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
-        """PATCH /schemas/{full_name}: the properties given replace all there are."""
-        doing = f"change the properties of the {_called(identifier)}"
-        body = {"properties": in_parts(properties)}
-        self._http.send("PATCH", _route(identifier), doing=doing, body=body, errors=_missing(identifier))
+        """PATCH /schemas/{full_name}: replace all properties."""
+        doing = f"change the properties of the {_label(identifier)}"
+        body = {"properties": split_marks(properties)}
+        self._http.send("PATCH", _route(identifier), doing=doing, body=body, errors=_missing_errors(identifier))
 
     def create_table(
         self,
@@ -164,7 +163,7 @@ class UnityService:
         comment: str | None,
     ) -> UnityEntry:
         """POST /tables: an external table, as text to Unity ("DeclareTable")."""
-        doing = f"create the entry of the {_called(identifier)}"
+        doing = f"create the entry of the {_label(identifier)}"
         body: dict[str, object] = {
             "name": identifier[-1],
             **_parent(identifier[:-1]),
@@ -172,7 +171,7 @@ class UnityService:
             "data_source_format": _FORMAT,
             "columns": columns,
             "storage_location": location,
-            "properties": {**in_parts(properties), _TABLE_TYPE: _LANCE},
+            "properties": {**split_marks(properties), _TABLE_TYPE: _LANCE},
             **({} if comment is None else {"comment": comment}),
         }
         expected = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
@@ -183,21 +182,22 @@ class UnityService:
     def delete(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """DELETE /schemas/{full_name} or /tables/{full_name}, the entry alone.
 
-        Never with ``force``: the server refuses a schema that holds anything. Of a managed table, it deletes the data.
+        ``force`` is never sent, so the server refuses a schema that is not empty. For a managed table, the server
+        deletes the data.
         """
-        doing = f"remove the entry of the {_called(identifier)}"
-        expected = _missing(identifier)
+        doing = f"remove the entry of the {_label(identifier)}"
+        expected = _missing_errors(identifier)
         if _kind(identifier) == "schema":
             expected |= dict.fromkeys((409, 412, 422), errors.NamespaceNotEmptyError)
         self._http.send("DELETE", _route(identifier), doing=doing, errors=expected, before_repeat=before_repeat)
 
     # ---- lists ---------------------------------------------------------------------------------------------------
 
-    def _listed(self, kind: str, parent: Identifier, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
+    def _list_entries(self, kind: str, parent: Identifier, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
         doing = f"list the {kind}s{f' of `{join(parent)}`' if parent else ''}"
 
         def read() -> Iterator[UnityEntry]:
-            for entry in self._pages(f"/{kind}s", f"{kind}s", parent, doing):
+            for entry in self._paged_entries(f"/{kind}s", f"{kind}s", parent, doing):
                 yield _entry({**entry, "columns": None}, kind, doing)
 
         def problem(name: str) -> str:
@@ -205,13 +205,13 @@ class UnityService:
 
         return list_without_doubles(read, lambda entry: entry.name, concerns, problem)
 
-    def _pages(self, route: str, key: str, parent: Identifier, doing: str) -> Iterator[Mapping[str, Any]]:
+    def _paged_entries(self, route: str, key: str, parent: Identifier, doing: str) -> Iterator[Mapping[str, Any]]:
         """Yield the entries of all pages: each row once, and several rows of one name."""
         pages = Paging(
             "page_token",
             "next_page_token",
             entry_type=dict,
-            identity=lambda entry: (_name(entry, doing), _row(entry)),
+            identity=lambda entry: (_name(entry, doing), _row_key(entry)),
             distinct=True,
             may_omit_list=True,
             resume=partial(_resume, doing=doing),
@@ -221,9 +221,9 @@ class UnityService:
 
 
 def double_problem(identifier: Identifier) -> str:
-    """Return the text of an error about a name that is there twice.
+    """Return the message for a name that two entries have, with the remedy.
 
-    It says how that happens, and what to do.
+    It also says how that happens.
     """
     remedy = (
         "the service neither reads nor removes either of them, not even by force: have one of the two rows taken out "
@@ -232,7 +232,7 @@ def double_problem(identifier: Identifier) -> str:
         else "the service uses the one it finds first: have the other one dropped in Unity Catalog"
     )
     return (
-        f"the {_called(identifier)} is there twice, as after two creates at the same moment, which this service lets "
+        f"the {_label(identifier)} is there twice, as after two creates at the same moment, which this service lets "
         f"both succeed; {remedy}"
     )
 
@@ -241,7 +241,7 @@ def _kind(identifier: Identifier) -> str:
     return ("catalog", "schema", "table")[len(identifier) - 1]
 
 
-def _called(identifier: Identifier) -> str:
+def _label(identifier: Identifier) -> str:
     return f"{_kind(identifier)} `{join(identifier)}`"
 
 
@@ -249,7 +249,7 @@ def _route(identifier: Identifier) -> str:
     return path(f"{_kind(identifier)}s", ".".join(identifier))
 
 
-def _missing(identifier: Identifier) -> dict[int, type[errors.BackendError]]:
+def _missing_errors(identifier: Identifier) -> dict[int, type[errors.BackendError]]:
     return {404: errors.TableNotFoundError if _kind(identifier) == "table" else errors.NamespaceNotFoundError}
 
 
@@ -258,20 +258,21 @@ def _parent(namespace: Identifier) -> dict[str, str]:
 
 
 def _options_in(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the storage options that an answer holds for one of the three clouds."""
+    """Yield the storage options in a response, for any of the three clouds."""
     for kind, names in _CREDENTIALS.items():
-        held = answer.get(kind)
+        credentials = answer.get(kind)
         for name, option in names.items():
-            value = held.get(name) if isinstance(held, Mapping) else None
+            value = credentials.get(name) if isinstance(credentials, Mapping) else None
             if isinstance(value, str) and value:
                 yield option, value
 
 
 def _resume(token: str, entries: Sequence[Mapping[str, Any]], doing: str) -> str:
-    """Return the token to ask for the next page with.
+    """Return the token for the next request.
 
-    The reference server's token is the last name on the page, and goes on behind that name: of two rows of one name,
-    the second would be on no page. So the name before it is asked with, and the last name comes again.
+    The reference server's token is the last name on the page; the next page begins after that name. If two rows have
+    one name and only the first is on this page, the second would be on none. So the token is the name before the last
+    one, which is then listed again.
     """
     names = [_name(entry, doing) for entry in entries]
     if len(set(names)) > 1 and token == names[-1]:
@@ -286,14 +287,14 @@ def _name(entry: Mapping[str, Any], doing: str) -> str:
     return name
 
 
-def _row(entry: Mapping[str, Any]) -> str:
-    """Return what identifies an entry: its id, or all that is said of it."""
+def _row_key(entry: Mapping[str, Any]) -> str:
+    """Return the identity of an entry: its id, or else its whole JSON."""
     identity = next((entry[key] for key in _ROW_KEYS if isinstance(entry.get(key), str)), None)
     return identity or json.dumps(entry, sort_keys=True)
 
 
 def _entry(answer: Mapping[str, Any], kind: str, doing: str) -> UnityEntry:
-    """Return an answered entry.
+    """Parse the entry of a catalog, schema or table in a response.
 
     A property that is null counts as missing, as in the service's own database.
     """
@@ -311,8 +312,8 @@ def _entry(answer: Mapping[str, Any], kind: str, doing: str) -> UnityEntry:
     is_table = kind == "table"
     return UnityEntry(
         name,
-        _row(answer),
-        put_together(known),
+        _row_key(answer),
+        join_marks(known),
         kind=text("table_type" if is_table else "catalog_type"),
         location=text("storage_location" if is_table else "storage_root") or None,
         format=text("data_source_format"),

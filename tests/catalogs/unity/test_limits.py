@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import reconciler
 from reconciler.backends.unity import UnityBackend
-from reconciler.backends.unity.rules import LONGEST, as_uri, in_parts, put_together
+from reconciler.backends.unity.rules import LONGEST, as_uri, join_marks, split_marks
 from reconciler.model import locations, ownership
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import PropertyChanges
@@ -67,15 +67,15 @@ def test_parts_are_short_and_whole_again(keys: str, others: dict[str, str]) -> N
         **{key: value for key, value in others.items() if not key.startswith("lancens.")},
         "lancens.keys": keys,
     }
-    sent = in_parts(properties)
-    assert put_together(sent) == properties
+    sent = split_marks(properties)
+    assert join_marks(sent) == properties
     assert all(len(sent[key].encode("utf-16-le", "surrogatepass")) <= 2 * LONGEST for key in sent if key not in others)
 
 
 def test_marks_of_older_releases_are_read_as_they_are() -> None:
     older = {"lancens.keys": '["tier"]', "lancens.managed-by": "shop/governed", "tier": "gold", "a.2": "x"}
-    assert put_together(older) == older
-    assert in_parts(older) == older
+    assert join_marks(older) == older
+    assert split_marks(older) == older
 
 
 @pytest.mark.parametrize(
