@@ -1,4 +1,4 @@
-"""Carry Thrift over a socket or HTTP, within limits of bytes and time."""
+"""Transport Thrift over a socket or HTTP, within limits of bytes and time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 _SOCKET_CHUNK = 1024 * 1024
 _HTTP_CHUNK = 64 * 1024
 _LONGEST_REASON = 200
-_MOST_OF_A_REFUSAL = 16 * 1024
+_LONGEST_REFUSAL = 16 * 1024
 _TAGS = re.compile(r"<(?:style|title)\b.*?</(?:style|title)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
 class SocketCarrier(TSocket):  # type: ignore[misc]
-    """Limits the bytes and the time of each reply."""
+    """A Thrift socket that limits the bytes and the time of each reply."""
 
     def __init__(
         self, stream: socket.socket, address: MetastoreAddress, limits: ServiceLimits, meter: TrafficMeter
@@ -41,53 +41,53 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
         self._metastore = address
         self._limits = limits
         self._meter = meter
-        self._begin()
+        self._begin_reply()
 
-    def _begin(self) -> None:
-        self._left = self._limits.answer_bytes
-        self._ends = time.monotonic() + self._limits.request_seconds
+    def _begin_reply(self) -> None:
+        self._bytes_left = self._limits.answer_bytes
+        self._deadline = time.monotonic() + self._limits.request_seconds
 
     def flush(self) -> None:
         """Send the call and begin its reply."""
         self._meter.count_request()
         super().flush()
-        self._begin()
+        self._begin_reply()
 
     def read(self, sz: int) -> bytes:
-        """Return some of the reply.
+        """Return the next bytes of the reply.
 
         Raises:
             ResponseTooLargeError: it is larger than the limit; the text does not name the service.
             SlowAnswerError: it takes longer than the limit.
             TTransportException: the connection broke, or nothing came in time.
         """
-        left = self._ends - time.monotonic()
+        left = self._deadline - time.monotonic()
         if left <= 0:
-            raise self._slow()
+            raise self._slow_error()
         stream: socket.socket = self.handle
-        patience = stream.gettimeout()
-        stream.settimeout(left if patience is None else min(left, patience))
+        timeout = stream.gettimeout()
+        stream.settimeout(left if timeout is None else min(left, timeout))
         try:
             # A hostile length would otherwise allocate a buffer of that length.
             data: bytes = super().read(min(sz, _SOCKET_CHUNK))
         except TTransportException:
-            if time.monotonic() >= self._ends:
-                raise self._slow() from None
+            if time.monotonic() >= self._deadline:
+                raise self._slow_error() from None
             raise
         finally:
-            stream.settimeout(patience)
+            stream.settimeout(timeout)
         self._meter.count_bytes(len(data))
-        self._left -= len(data)
-        if self._left < 0:
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
             raise too_large(self._limits.answer_bytes)
         return data
 
-    def _slow(self) -> SlowAnswerError:
+    def _slow_error(self) -> SlowAnswerError:
         return SlowAnswerError(too_slow(str(self._metastore), self._limits.request_seconds))
 
 
 class HttpCarrier(TTransportBase):  # type: ignore[misc]
-    """Sends each call as one request; reads return the content of the answer."""
+    """A Thrift transport that sends each call as one HTTP request."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         self._reply = BytesIO()
 
     def isOpen(self) -> bool:  # noqa: N802 - Thrift's name
-        """Return whether the connection takes another call."""
+        """Return whether the connection is open for another call."""
         return self._http.sock is not None
 
     def close(self) -> None:
@@ -118,11 +118,11 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         self._http.close()
 
     def write(self, buf: bytes) -> None:
-        """Add to the call."""
+        """Append to the call, which :meth:`flush` sends."""
         self._call.write(buf)
 
     def read(self, sz: int) -> bytes:
-        """Return some of the reply."""
+        """Return the next bytes of the reply."""
         return self._reply.read(sz)
 
     def flush(self) -> None:
@@ -135,14 +135,14 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
             TTransportException: it is no answer of a metastore, or the connection broke.
         """
         content, self._call = self._call.getvalue(), BytesIO()
-        patience = self._stream.gettimeout()
+        timeout = self._stream.gettimeout()
         self._meter.count_request()
         try:
             self._http.request("POST", self._address.path, content, dict(self._headers))
             answer = self._http.getresponse()
             if answer.status != 200:
                 raise self._refusal(answer)
-            self._reply = BytesIO(join_chunks(self._counted(answer), self._limits.answer_bytes))
+            self._reply = BytesIO(join_chunks(self._counted_chunks(answer), self._limits.answer_bytes))
         except SlowAnswerError:
             raise SlowAnswerError(too_slow(str(self._address), self._limits.request_seconds)) from None
         except HTTPException as error:
@@ -150,19 +150,19 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
                 TTransportException.UNKNOWN, f"the answer is not HTTP ({type(error).__name__})"
             ) from error
         if self.isOpen():
-            self._stream.settimeout(patience)
+            self._stream.settimeout(timeout)
 
-    def _counted(self, answer: HTTPResponse) -> Iterator[bytes]:
+    def _counted_chunks(self, answer: HTTPResponse) -> Iterator[bytes]:
         while chunk := answer.read1(_HTTP_CHUNK):
             self._meter.count_bytes(len(chunk))
             yield chunk
 
     def _refusal(self, answer: HTTPResponse) -> LoginRefusedError | TTransportException:
-        """Return the error for an answer without a reply.
+        """Return the error for a response with another status than 200.
 
-        The connection is closed afterwards, so its end is not read.
+        It reads only the beginning of the text: the connection is closed afterwards.
         """
-        text = answer.read1(_MOST_OF_A_REFUSAL).decode(errors="replace")
+        text = answer.read1(_LONGEST_REFUSAL).decode(errors="replace")
         lines = (" ".join(line.split()) for line in _TAGS.sub("\n", text).splitlines())
         token = self._headers.get("Authorization", "").partition(" ")[2]
         reason = scrub(next((line for line in lines if line), "") or answer.reason, [token])

@@ -39,21 +39,21 @@ class HiveCatalogs:
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        return entries.namespace_of_catalog(identifier, self._fetch(identifier[0]))
+        return entries.live_catalog(identifier, self._fetch(identifier[0]))
 
     def create(self, name: str, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
-        """Create a catalog, at ``location`` unless ``properties`` say where.
+        """Create a catalog; a location in ``properties`` overrides ``location``.
 
-        The server creates a ``default`` in it at the location of the catalog, and dropping that with its data deletes
-        the directory. So the catalog is created at a new place in its home, where ``default`` stays, and then moved to
-        its home by :meth:`settle`.
+        The server creates a ``default`` at the location of the catalog; dropping it with its data would delete the
+        catalog's directory. So the catalog is created at a new path below its home, where ``default`` stays, and then
+        moved to its home by :meth:`finish_creation`.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
             NamespaceNotFoundError: another client dropped it at once.
             InvalidInputError: neither names a location, or the server rejects it.
         """
-        catalog = entries.catalog_of(name, properties)
+        catalog = entries.new_catalog(name, properties)
         home = catalog.locationUri or location
         if home is None:
             with suppress(errors.NamespaceNotFoundError):
@@ -70,13 +70,13 @@ class HiveCatalogs:
             errors.NamespaceAlreadyExistsError,
             lambda: self._fetch(name),
         )
-        self.settle(name)
+        self.finish_creation(name)
         return self.load((name,))
 
-    def settle(self, name: str) -> None:
-        """Move a catalog from its first location to its home, which it reports already.
+    def finish_creation(self, name: str) -> None:
+        """Move a catalog from its first location to its home, if it is not there.
 
-        A catalog whose ``default`` is elsewhere is being dropped by :meth:`remove`, and stays where it is.
+        A catalog whose ``default`` is at another location is being dropped by :meth:`remove`, and is not moved.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -85,24 +85,25 @@ class HiveCatalogs:
         home = locations.home_of(current)
         if home == current:
             return
-        default = self._default(name)
+        default = self._default_database(name)
         if default is not None and locations.same(default.locationUri, current):
             self._write(name, Catalog(name=name, locationUri=home))
 
     def alter(
         self, identifier: Identifier, changes: PropertyChanges, check: Callable[[LiveNamespace], object]
     ) -> LiveNamespace:
-        """Merge ``changes`` into the properties of a catalog, which ``check`` gets.
+        """Merge ``changes`` into the properties of a catalog, after ``check``.
 
-        The ``default`` of a catalog with a mark of lancens leaves the catalog's location.
+        ``check`` gets the catalog before the change. If lancens manages the catalog, an empty ``default`` is moved away
+        from its location.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
         catalog = self._fetch(identifier[0])
-        check(entries.namespace_of_catalog(identifier, catalog))
+        check(entries.live_catalog(identifier, catalog))
         altered = entries.alter_catalog(catalog, changes)
-        if owner_of(entries.namespace_of_catalog(identifier, altered).properties) is not None:
+        if owner_of(entries.live_catalog(identifier, altered).properties) is not None:
             self._move_default(catalog)
         if entries.CATALOG_LOCATION not in changes.set:
             altered.locationUri = None  # keep the location on the server: another client may be dropping the catalog
@@ -111,22 +112,22 @@ class HiveCatalogs:
 
     def _move_default(self, catalog: Catalog) -> None:
         """Move an empty ``default`` away from the location of its catalog."""
-        default = None if catalog.name == entries.DEFAULT_CATALOG else self._default(catalog.name)
+        default = None if catalog.name == entries.DEFAULT_CATALOG else self._default_database(catalog.name)
         if default is None or not locations.same(default.locationUri, locations.home_of(catalog.locationUri)):
             return
         name = (catalog.name, entries.DEFAULT_DATABASE)
         with suppress(errors.NamespaceNotFoundError):
-            if not self.databases.counts(name, default):
+            if not self.databases.is_significant(name, default):
                 default.locationUri = locations.new_place_in(default.locationUri)
                 self.databases.write(name, default)
 
     def remove(self, identifier: Identifier, check: Callable[[LiveNamespace], object]) -> None:
-        """Drop a catalog, which ``check`` gets, that holds nothing but an empty ``default``; keep all files.
+        """Drop a catalog with no significant database, after ``check``; keep all files.
 
         A server that drops a catalog deletes its directory and everything in it. So the catalog is moved to a new,
-        empty place first. Right before the drop it must still be there, because another client may have moved it back.
-        If the server refuses the drop, the catalog is moved back. If the server fails instead, another client may be
-        about to drop the catalog, so it stays where a drop loses nothing, and reports its home.
+        empty path first. Right before the drop it must still be there: another client may have moved it back. If it
+        refuses the drop, the catalog is moved back. If it fails instead, another client may be about to drop the
+        catalog, so it stays at the empty path, and is still reported at its home.
 
         Raises:
             NamespaceNotEmptyError: it holds something; ``hive`` always holds a ``default`` that stays.
@@ -135,21 +136,21 @@ class HiveCatalogs:
         """
         (name,) = identifier
         catalog = self._fetch(name)
-        check(entries.namespace_of_catalog(identifier, catalog))
+        check(entries.live_catalog(identifier, catalog))
         if name == entries.DEFAULT_CATALOG:
             raise errors.NamespaceNotEmptyError(
                 f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped"
             )
-        held = [*self.databases.counting((name, database) for database in self.databases.names(name))]
-        if held:
-            examples = ", ".join(sorted(live.id[-1] for live in held)[:5])
+        databases = [*self.databases.load_significant((name, database) for database in self.databases.names(name))]
+        if databases:
+            examples = ", ".join(sorted(live.id[-1] for live in databases)[:5])
             raise errors.NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {examples}")
         catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
         parked.locationUri = locations.new_place_in(catalog.locationUri)
-        with self._racing(name, "altering"):
+        with self._missing_if_dropped(name, "altering"):
             self._write(name, parked)
-        default = self._default(name)
+        default = self._default_database(name)
         try:
             if default is not None:
                 with suppress(errors.NamespaceNotFoundError):
@@ -159,7 +160,7 @@ class HiveCatalogs:
                 if location == locations.home_of(location):
                     self._restore_default(default)
                 raise errors.ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by another client")
-            with self._racing(name, "dropping"):
+            with self._missing_if_dropped(name, "dropping"):
                 self._drop(name)
         except (
             errors.NamespaceNotEmptyError,
@@ -171,10 +172,10 @@ class HiveCatalogs:
             raise
 
     @contextmanager
-    def _racing(self, name: str, doing: str) -> Iterator[None]:
-        """Report a catalog as missing where the server only reports a failure.
+    def _missing_if_dropped(self, name: str, doing: str) -> Iterator[None]:
+        """Turn a failure inside into NamespaceNotFoundError if the catalog is missing.
 
-        Of two clients that drop one catalog, the slower one gets an internal error; 3.1 closes the connection.
+        If two clients drop one catalog, the slower one gets an internal error; 3.1 closes the connection.
 
         Raises:
             NamespaceNotFoundError: another client dropped it.
@@ -187,7 +188,7 @@ class HiveCatalogs:
                     raise errors.NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
             raise
 
-    def _default(self, name: str) -> Database | None:
+    def _default_database(self, name: str) -> Database | None:
         with suppress(errors.NamespaceNotFoundError):
             return self.databases.fetch((name, entries.DEFAULT_DATABASE))
         return None
@@ -209,11 +210,11 @@ class HiveCatalogs:
         self._restore_default(default)
 
     def _restore_default(self, default: Database | None) -> None:
-        """Restore the ``default`` of a catalog where it is missing; log a failure."""
+        """Create the ``default`` of a catalog again if it is missing; log a failure."""
         if default is None:
             return
         try:
-            if self._default(default.catalogName) is None:
+            if self._default_database(default.catalogName) is None:
                 self.metastore.write(lambda client: client.create_database(default), "restoring `default`")
         except errors.BackendError as error:
             _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)

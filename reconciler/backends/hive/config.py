@@ -1,4 +1,4 @@
-"""The configuration of a connection to Hive Metastores."""
+"""Define the configuration of connections to Hive Metastores."""
 
 from __future__ import annotations
 

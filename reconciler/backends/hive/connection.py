@@ -23,12 +23,12 @@ from reconciler.model.errors import InvalidInputError, MissingExtraError
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
 _MOST_ELEMENTS = 1_000_000
-"""In one list of a reply; an element can take hundreds of times the memory of its bytes."""
+"""The limit of one list in a reply: an element can take hundreds of times the memory of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThriftConnection:
-    """A live connection; ``client`` makes the calls."""
+    """An open connection; ``client`` makes the calls."""
 
     address: MetastoreAddress
     stream: socket.socket
@@ -39,9 +39,9 @@ class ThriftConnection:
         self.stream.settimeout(seconds)
 
     def is_usable(self) -> bool:
-        """Return whether the server still waits for a call.
+        """Return whether the connection is still open at both ends.
 
-        Anything readable between two calls is the end of the connection.
+        If anything is readable between two calls, the server has closed the connection.
         """
         with selectors.DefaultSelector() as selector:
             try:
@@ -56,11 +56,10 @@ class ThriftConnection:
 
 
 def connect(config: HiveConfig, address: MetastoreAddress, meter: TrafficMeter | None = None) -> ThriftConnection:
-    """Return a connection to the metastore at ``address``.
+    """Connect and log in to the metastore at ``address``.
 
-    It waits no longer for a reply than for a connection.
-
-    The requests and bytes are counted in ``meter``, if given.
+    Until :meth:`ThriftConnection.wait_at_most`, replies have the time-out of connections. ``meter`` counts requests and
+    bytes.
 
     Raises:
         KerberosError: Kerberos refuses the connection.
@@ -71,7 +70,7 @@ def connect(config: HiveConfig, address: MetastoreAddress, meter: TrafficMeter |
     stream = socket.create_connection((address.host, address.port), timeout=config.connect_timeout)
     try:
         if config.has_tls(address):
-            stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
+            stream = _tls_context(config).wrap_socket(stream, server_hostname=address.host)
         protocol = TBinaryProtocolAccelerated(
             _transport(config, address, stream, meter or TrafficMeter(config)),
             string_length_limit=config.answer_bytes,
@@ -83,7 +82,7 @@ def connect(config: HiveConfig, address: MetastoreAddress, meter: TrafficMeter |
         raise
 
 
-def _tls(config: HiveConfig) -> ssl.SSLContext:
+def _tls_context(config: HiveConfig) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=config.ssl_ca_file)
     except (OSError, ssl.SSLError) as error:
@@ -107,13 +106,13 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
         return HttpCarrier(stream, address, _headers(config), config, meter)
     carrier = SocketCarrier(stream, address, config, meter)
     if config.auth != "none":
-        return TTransport.TBufferedTransport(_logged_in(config, address, carrier), _READ_BUFFER)
+        return TTransport.TBufferedTransport(_log_in(config, address, carrier), _READ_BUFFER)
     if config.framed:
         return TTransport.TFramedTransport(carrier, _LARGEST_FRAME)
     return TTransport.TBufferedTransport(carrier, _READ_BUFFER)
 
 
-def _logged_in(config: HiveConfig, address: MetastoreAddress, carrier: SocketCarrier) -> SaslCarrier:
+def _log_in(config: HiveConfig, address: MetastoreAddress, carrier: SocketCarrier) -> SaslCarrier:
     if config.password is not None:
         try:
             return SaslCarrier(carrier, PasswordLogin(config.username or "", config.password.get_secret_value()))

@@ -1,8 +1,8 @@
 """Read, create, alter and drop databases.
 
-Hive creates a database ``default`` in each catalog. It does not count while it is empty and has no properties: it is
-not listed, it does not keep its catalog from being dropped, and creating it sets properties on the existing one and,
-except for the metastore's own, its location.
+Hive creates a database ``default`` in each catalog. While it is empty and has no properties, it is not *significant*:
+it is not listed, and does not keep its catalog from being dropped. Creating it sets the properties and, except for the
+metastore's own, the location of the existing one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier, join
 
-_METASTORES_OWN = {(entries.DEFAULT_DATABASE,), (entries.DEFAULT_CATALOG, entries.DEFAULT_DATABASE)}
-"""The names of the database that Hive creates for itself and never drops."""
+_BUILT_IN_DATABASES = {(entries.DEFAULT_DATABASE,), (entries.DEFAULT_CATALOG, entries.DEFAULT_DATABASE)}
+"""The identifiers of the database that Hive creates for itself and never drops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,64 +38,66 @@ class Databases:
         return list(self.metastore.read(lambda client: client.get_databases(pattern), doing))
 
     def fetch(self, identifier: Identifier) -> Database:
-        """Return the struct of a database, even if it does not count.
+        """Return the struct of a database, significant or not.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
         doing = f"namespace `{join(identifier)}`"
-        database: Database = self.metastore.read(lambda client: client.get_database(entries.wire(identifier)), doing)
+        database: Database = self.metastore.read(
+            lambda client: client.get_database(entries.wire_name(identifier)), doing
+        )
         return database
 
     def find(self, identifier: Identifier) -> Database:
-        """Return the struct of a database that counts.
+        """Return the struct of a significant database.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
         database = self.fetch(identifier)
-        if not self.counts(identifier, database):
+        if not self.is_significant(identifier, database):
             raise errors.NamespaceNotFoundError(f"{self.impl}: namespace `{join(identifier)}` does not exist")
         return database
 
     def load(self, identifier: Identifier) -> LiveNamespace:
-        """Return a database that counts.
+        """Return a significant database as a namespace.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        return entries.namespace_of_database(identifier, self.find(identifier))
+        return entries.live_database(identifier, self.find(identifier))
 
-    def counts(self, identifier: Identifier, database: Database) -> bool:
-        """Return whether a database is not just the empty ``default`` of Hive."""
+    def is_significant(self, identifier: Identifier, database: Database) -> bool:
+        """Return whether a database is anything but an empty ``default`` of Hive."""
         return identifier[-1] != entries.DEFAULT_DATABASE or bool(database.parameters or self.contents(identifier))
 
-    def counting(self, identifiers: Iterable[Identifier]) -> Iterator[LiveNamespace]:
-        """Yield the databases that exist and count."""
+    def load_significant(self, identifiers: Iterable[Identifier]) -> Iterator[LiveNamespace]:
+        """Load those of the databases that exist and are significant."""
 
-        def look(identifier: Identifier) -> LiveNamespace | None:
+        def load_existing(identifier: Identifier) -> LiveNamespace | None:
             with suppress(errors.NamespaceNotFoundError):
                 return self.load(identifier)
             return None
 
-        return filter(None, in_parallel(look, [*identifiers], self.metastore.config.pool_size))
+        return filter(None, in_parallel(load_existing, [*identifiers], self.metastore.config.pool_size))
 
     def contents(self, identifier: Identifier) -> list[str]:
         """Return the names of the tables, views and functions in a database."""
-        name, doing = entries.wire(identifier), f"listing what is in `{join(identifier)}`"
+        name, doing = entries.wire_name(identifier), f"listing what is in `{join(identifier)}`"
         return [
             *self.metastore.read(lambda client: client.get_all_tables(name), doing),
             *self.metastore.read(lambda client: client.get_functions(name, "*"), doing),
         ]
 
     def create(self, identifier: Identifier, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
-        """Create a database, at ``location`` unless ``properties`` name one.
+        """Create a database; a location in ``properties`` overrides ``location``.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
             InvalidInputError: the server rejects it; a missing catalog is one reason.
         """
-        database = entries.database_of(identifier, properties)
+        database = entries.new_database(identifier, properties)
         database.locationUri = database.locationUri or location
         if database.locationUri is not None:
             make_directory(self.metastore, database.locationUri)
@@ -108,17 +110,17 @@ class Databases:
             )
         except errors.NamespaceAlreadyExistsError:
             existing = self.fetch(identifier)
-            if self.counts(identifier, existing):
+            if self.is_significant(identifier, existing):
                 raise
-            if identifier not in _METASTORES_OWN:
+            if identifier not in _BUILT_IN_DATABASES:
                 existing.locationUri = database.locationUri or existing.locationUri
             return self._write(identifier, existing, PropertyChanges(properties))
-        return entries.namespace_of_database(identifier, self.fetch(identifier))
+        return entries.live_database(identifier, self.fetch(identifier))
 
     def alter(
         self, identifier: Identifier, changes: PropertyChanges, check: Callable[[LiveNamespace], object]
     ) -> LiveNamespace:
-        """Merge ``changes`` into the properties of a database, which ``check`` gets.
+        """Merge ``changes`` into the properties of a database, after ``check``.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -126,7 +128,7 @@ class Databases:
                 lancens set is to be removed, which no server does; nothing is changed.
         """
         database = self.find(identifier)
-        check(entries.namespace_of_database(identifier, database))
+        check(entries.live_database(identifier, database))
         if entries.DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
             raise errors.UnsupportedOperationError(
                 f"{self.impl}: no metastore can remove `{entries.DESCRIPTION}` of namespace `{join(identifier)}`; keep "
@@ -137,7 +139,7 @@ class Databases:
     def _write(self, identifier: Identifier, database: Database, changes: PropertyChanges) -> LiveNamespace:
         entries.alter_database(database, changes)
         self.write(identifier, database)
-        written = entries.namespace_of_database(identifier, self.fetch(identifier))
+        written = entries.live_database(identifier, self.fetch(identifier))
         refused = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
         if refused:  # 2.3 reports success but does not change the description or the location
             raise errors.UnsupportedOperationError(
@@ -146,43 +148,43 @@ class Databases:
         return written
 
     def write(self, identifier: Identifier, database: Database) -> None:
-        """Write the struct of a database as it is, without a check of the result.
+        """Replace the struct of a database; do not check the result.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
         doing = f"altering namespace `{join(identifier)}`"
-        self.metastore.write(lambda client: client.alter_database(entries.wire(identifier), database), doing)
+        self.metastore.write(lambda client: client.alter_database(entries.wire_name(identifier), database), doing)
 
     def remove(self, identifier: Identifier, check: Callable[[LiveNamespace], object]) -> None:
-        """Drop an empty database, which ``check`` gets; its directory and all files stay.
+        """Drop an empty database, after ``check``; its directory and all files stay.
 
-        The metastore's own ``default``, which Hive never drops, loses its properties and so no longer counts.
+        The metastore's own ``default``, which Hive never drops, loses its properties and so is no longer significant.
 
         Raises:
             NamespaceNotEmptyError: it holds something.
             NamespaceNotFoundError: there is none.
         """
         database = self.find(identifier)
-        check(entries.namespace_of_database(identifier, database))
-        if held := self.contents(identifier):
-            examples = ", ".join(sorted(held)[:5])
+        check(entries.live_database(identifier, database))
+        if objects := self.contents(identifier):
+            examples = ", ".join(sorted(objects)[:5])
             raise errors.NamespaceNotEmptyError(
                 f"{self.impl}: namespace `{join(identifier)}` is not empty, it holds {examples}"
             )
-        if identifier in _METASTORES_OWN:
+        if identifier in _BUILT_IN_DATABASES:
             self._write(identifier, database, PropertyChanges(remove=frozenset(database.parameters)))
         else:
             self.drop(identifier)
 
     def drop(self, identifier: Identifier) -> None:
-        """Drop a database, which the server does only if it is empty; keep all files.
+        """Drop a database and keep all files; the server refuses if it is not empty.
 
         Raises:
             NamespaceNotEmptyError: it holds something.
             NamespaceNotFoundError: there is none.
         """
-        name, doing = entries.wire(identifier), f"dropping namespace `{join(identifier)}`"
+        name, doing = entries.wire_name(identifier), f"dropping namespace `{join(identifier)}`"
         try:
             self.metastore.write(
                 lambda client: client.drop_database(name, False, False), doing, refused=errors.NamespaceNotEmptyError

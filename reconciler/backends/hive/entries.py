@@ -1,4 +1,4 @@
-"""Convert the structs of a metastore to lancens' vocabulary, and back.
+"""Convert the structs of a metastore to live objects, and back.
 
 Databases have parameters for properties; the keys ``database.*`` stand for their other fields. Catalogs have no
 parameters: properties without a field are one line of JSON at the end of the description.
@@ -31,7 +31,7 @@ DATABASE_LOCATION: Final = "database.location-uri"
 _OWNER: Final = "database.owner"
 _OWNER_TYPE: Final = "database.owner-type"
 _OWNER_TYPES: Final = {"USER": 1, "ROLE": 2, "GROUP": 3}
-"""The values of the protocol's PrincipalType."""
+"""The names and values of the protocol's PrincipalType."""
 _DATABASE_FIELDS: Final = frozenset({DESCRIPTION, _OWNER, _OWNER_TYPE})
 _CATALOG_DESCRIPTION: Final = "catalog.description"
 CATALOG_LOCATION: Final = "catalog.location-uri"
@@ -41,34 +41,34 @@ _TABLE_TYPE: Final = "table_type"
 _LANCE: Final = "lance"
 _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
 LONGEST_COLUMN: Final = 767
-_PENDING: Final = "lancens.columns"
-"""Marks an entry whose columns were removed to write others, so that it is not taken for one without columns."""
+_COLUMNS_PENDING: Final = "lancens.columns"
+"""Marks an entry whose columns were removed before writing new ones: it still is one with columns."""
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
 _INPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileInputFormat"
 _OUTPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
-"""Formats that no engine can read or write."""
+"""Abstract formats, which no engine can read or write."""
 SAFEGUARD: Final = Safeguard(
     "EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete the data", hazard="external.table.purge"
 )
 """Servers turn an entry without an upper-case `EXTERNAL` into a managed table."""
 
 
-def wire(database: Identifier) -> str:
-    """Return the one argument that names a database and its catalog in calls."""
+def wire_name(database: Identifier) -> str:
+    """Return the argument that names a database and its catalog in Thrift calls."""
     return "@{}#{}".format(*database) if len(database) > 1 else database[0]
 
 
-def catalog_in(database: Sequence[str]) -> str | None:
-    """Return the catalog of a database; None leaves it to the server."""
+def catalog_name(database: Sequence[str]) -> str | None:
+    """Return the catalog of a database; None for the server's default."""
     return database[0] if len(database) > 1 else None
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
 
 
-def database_of(identifier: Identifier, properties: Mapping[str, str]) -> Database:
-    """Return the struct of a database with ``properties`` and nothing else.
+def new_database(identifier: Identifier, properties: Mapping[str, str]) -> Database:
+    """Return the struct of a new database with ``properties``.
 
     Raises:
         InvalidInputError: a field is empty, or ``database.owner-type`` is not one of Hive's.
@@ -81,7 +81,7 @@ def database_of(identifier: Identifier, properties: Mapping[str, str]) -> Databa
         raise InvalidInputError(f"`{_OWNER_TYPE}` is `{owner_type}`; it is one of {', '.join(_OWNER_TYPES)}")
     return Database(
         name=identifier[-1],
-        catalogName=catalog_in(identifier),
+        catalogName=catalog_name(identifier),
         description=properties.get(DESCRIPTION),
         locationUri=properties.get(DATABASE_LOCATION),
         ownerName=properties.get(_OWNER),
@@ -97,10 +97,10 @@ def alter_database(database: Database, changes: PropertyChanges) -> None:
     A field that needs a value keeps its own.
 
     Raises:
-        InvalidInputError: see :func:`database_of`.
+        InvalidInputError: see :func:`new_database`.
     """
-    merged = changes.applied_to(namespace_of_database((), database).properties)
-    altered = database_of((database.name,), merged)
+    merged = changes.applied_to(live_database((), database).properties)
+    altered = new_database((database.name,), merged)
     database.description = altered.description or ""
     database.locationUri = altered.locationUri or database.locationUri
     database.ownerName, database.ownerType = altered.ownerName, altered.ownerType
@@ -115,10 +115,10 @@ def _refuse_empty(properties: Mapping[str, str], keys: Iterable[str]) -> None:
             raise InvalidInputError(f"`{key}` is empty; give it a value, or leave it out")
 
 
-def namespace_of_database(identifier: Identifier, database: Database) -> LiveNamespace:
+def live_database(identifier: Identifier, database: Database) -> LiveNamespace:
     """Return a database as a namespace."""
     properties: dict[str, str] = dict(database.parameters or {})
-    properties.update(_place(DATABASE_LOCATION, database.locationUri, properties))
+    properties.update(_location_property(DATABASE_LOCATION, database.locationUri, properties))
     if database.description:
         properties[DESCRIPTION] = database.description
     if database.ownerName:
@@ -127,8 +127,8 @@ def namespace_of_database(identifier: Identifier, database: Database) -> LiveNam
     return LiveNamespace(identifier, properties)
 
 
-def _place(key: str, location: str | None, written: Mapping[str, str]) -> dict[str, str]:
-    """Return the location in force, as written where that is the same place."""
+def _location_property(key: str, location: str | None, written: Mapping[str, str]) -> dict[str, str]:
+    """Return the property ``key`` for a location, in the spelling of ``written``."""
     if not location:
         return {}
     requested = written.get(key)
@@ -138,8 +138,8 @@ def _place(key: str, location: str | None, written: Mapping[str, str]) -> dict[s
 # ---- catalogs --------------------------------------------------------------------------------------------------------
 
 
-def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
-    """Return the struct of a catalog with ``properties`` and nothing else.
+def new_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+    """Return the struct of a new catalog with ``properties``.
 
     Raises:
         InvalidInputError: a field is empty.
@@ -147,33 +147,35 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
     from reconciler.backends.hive.gen.ttypes import Catalog
 
     _refuse_empty(properties, (_CATALOG_DESCRIPTION, CATALOG_LOCATION))
-    described = properties.get(_CATALOG_DESCRIPTION)
+    description = properties.get(_CATALOG_DESCRIPTION)
     parameters = {key: value for key, value in properties.items() if key != _CATALOG_DESCRIPTION}
-    lines = [] if described is None else [described]
-    if parameters or (described is not None and described.rpartition("\n")[2].startswith(_CATALOG_PROPERTIES)):
+    lines = [] if description is None else [description]
+    if parameters or (description is not None and description.rpartition("\n")[2].startswith(_CATALOG_PROPERTIES)):
         lines.append(_CATALOG_PROPERTIES + json.dumps(parameters, ensure_ascii=False, sort_keys=True)[1:])
     return Catalog(name=name, description="\n".join(lines), locationUri=properties.get(CATALOG_LOCATION))
 
 
-def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:
+def live_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:
     """Return a catalog as a namespace."""
-    described, properties = _split_description(catalog.description or "")
-    if described:
-        properties[_CATALOG_DESCRIPTION] = described
-    properties.update(_place(CATALOG_LOCATION, locations.home_of(catalog.locationUri), properties))
+    description, properties = _split_description(catalog.description or "")
+    if description:
+        properties[_CATALOG_DESCRIPTION] = description
+    properties.update(_location_property(CATALOG_LOCATION, locations.home_of(catalog.locationUri), properties))
     return LiveNamespace(identifier, properties)
 
 
 def alter_catalog(catalog: Catalog, changes: PropertyChanges) -> Catalog:
-    """Return a catalog with ``changes`` merged into its properties.
+    """Return the struct of a catalog with ``changes`` merged into its properties.
 
     It always has a location and a description: a server ignores an empty description in an alter.
     """
-    properties = changes.applied_to(namespace_of_catalog((), catalog).properties)
-    kept_apart = CATALOG_LOCATION in changes.set or CATALOG_LOCATION in _split_description(catalog.description or "")[1]
-    if not kept_apart:
+    properties = changes.applied_to(live_catalog((), catalog).properties)
+    is_recorded = (
+        CATALOG_LOCATION in changes.set or CATALOG_LOCATION in _split_description(catalog.description or "")[1]
+    )
+    if not is_recorded:
         properties.pop(CATALOG_LOCATION, None)
-    altered = catalog_of(catalog.name, properties)
+    altered = new_catalog(catalog.name, properties)
     altered.description = altered.description or f"{_CATALOG_PROPERTIES}}}"
     altered.locationUri = altered.locationUri or catalog.locationUri
     altered.createTime = catalog.createTime
@@ -181,15 +183,15 @@ def alter_catalog(catalog: Catalog, changes: PropertyChanges) -> Catalog:
 
 
 def _split_description(text: str) -> tuple[str, dict[str, str]]:
-    """Return a person's description and the properties stored behind it."""
-    described, _, line = text.rpartition("\n")
+    """Split a catalog's description into the user's text and stored properties."""
+    description, _, line = text.rpartition("\n")
     if line.startswith(_CATALOG_PROPERTIES):
         try:
             properties = json.loads(line[len(_CATALOG_PROPERTIES) - 1 :])
         except ValueError:
             return text, {}
         if all(isinstance(value, str) for value in properties.values()):
-            return described, properties
+            return description, properties
     return text, {}
 
 
@@ -210,8 +212,8 @@ def is_marked(table: Table) -> bool:
     return mark.lower() == _LANCE
 
 
-def table_of(identifier: Identifier, table: Table) -> LiveTable:
-    """Return an entry as a table."""
+def live_table(identifier: Identifier, table: Table) -> LiveTable:
+    """Return an entry as a live table."""
     return LiveTable(identifier, table.sd.location, dict(table.parameters))
 
 
@@ -223,7 +225,7 @@ def foreign_table(identifier: Identifier, table: Table) -> ForeignTable | None:
 
 
 def _format(table: Table) -> str:
-    """Return the format of a table: a parameter of its writer, or what Hive has."""
+    """Return the format of a table by its parameters, or else by Hive's own fields."""
     parameters = table.parameters or {}
     declared: str = parameters.get(_TABLE_TYPE) or parameters.get(_SPARK_PROVIDER) or ""
     if declared.lower() == _LANCE:
@@ -235,7 +237,7 @@ def _format(table: Table) -> str:
 
 
 def plain_table(identifier: Identifier, location: str) -> Table:
-    """Return the struct of an external table of no known format.
+    """Return the struct of an external table without columns or format.
 
     It has no columns, and formats that no engine can read, so that no engine reads the files as text.
     """
@@ -244,7 +246,7 @@ def plain_table(identifier: Identifier, location: str) -> Table:
     return Table(
         tableName=identifier[-1],
         dbName=identifier[-2],
-        catName=catalog_in(identifier[:-1]),
+        catName=catalog_name(identifier[:-1]),
         partitionKeys=[],
         tableType=EXTERNAL_TABLE,
         parameters={SAFEGUARD.key: SAFEGUARD.value},
@@ -263,7 +265,7 @@ def plain_table(identifier: Identifier, location: str) -> Table:
 
 
 def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
-    """Set ``properties`` and the parameters of an external Lance table."""
+    """Replace a table's parameters by ``properties`` and those of a Lance table."""
     requested = properties.get(_TABLE_TYPE, _LANCE)
     table.tableType = EXTERNAL_TABLE
     mark = requested if requested.lower() == _LANCE else _LANCE
@@ -274,8 +276,8 @@ def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
 
 
 def columns_of(table: Table) -> ShownColumns | None:
-    """Return the columns of an entry; None if it has none or partition keys."""
-    if table.partitionKeys or not (table.sd.cols or _PENDING in (table.parameters or {})):
+    """Return the columns of an entry; None if it has none, or has partition keys."""
+    if table.partitionKeys or not (table.sd.cols or _COLUMNS_PENDING in (table.parameters or {})):
         return None
     return tuple(ShownColumn(field.name, field.type or "", field.comment) for field in table.sd.cols or ())
 
@@ -286,33 +288,33 @@ def comments_of(table: Table) -> dict[str, str | None]:
 
 
 def with_columns(table: Table, columns: ShownColumns, comments: Mapping[str, str | None]) -> Table:
-    """Return a copy of ``table`` with ``columns`` and the ``comments`` of old ones."""
+    """Return a copy of ``table`` with ``columns``; ``comments`` has those of old ones."""
     from reconciler.backends.hive.gen.ttypes import FieldSchema
 
     altered = deepcopy(table)
     altered.sd.cols = [
         FieldSchema(column.name, column.type, column.comment or comments.get(column.name.lower())) for column in columns
     ]
-    altered.parameters.pop(_PENDING, None)
+    altered.parameters.pop(_COLUMNS_PENDING, None)
     return altered
 
 
 def with_leading_columns(table: Table, columns: ShownColumns) -> Table | None:
-    """Return a copy of ``table`` with only the columns equal to the first new ones.
+    """Return a copy of ``table`` cut before the first column that ``columns`` changes.
 
-    None if it has no others. A server that refuses to change the type of a column compares old and new ones by
-    position. So the columns from the first difference on are removed before new ones are written.
+    None if nothing is cut. A server that refuses to change the type of a column compares old and new ones by position,
+    so the columns from the first difference on are removed before new ones are written.
     """
 
-    def stays(pair: tuple[FieldSchema, ShownColumn]) -> bool:
+    def is_equal(pair: tuple[FieldSchema, ShownColumn]) -> bool:
         field, column = pair
         return column.shows(ShownColumn(field.name, field.type or ""))
 
     fields = table.sd.cols or []
-    kept = [field for field, _ in takewhile(stays, zip(fields, columns, strict=False))]
+    kept = [field for field, _ in takewhile(is_equal, zip(fields, columns, strict=False))]
     if len(kept) == len(fields):
         return None
     altered = deepcopy(table)
     altered.sd.cols = kept
-    altered.parameters[_PENDING] = "pending"
+    altered.parameters[_COLUMNS_PENDING] = "pending"
     return altered

@@ -1,4 +1,4 @@
-"""``impl: hive2``: the databases of a metastore and their Lance tables."""
+"""Provide ``impl: hive2``: the databases of a metastore and their Lance tables."""
 
 from __future__ import annotations
 
@@ -56,39 +56,39 @@ class Hive2Backend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        # These need Thrift: a missing extra shows here, where the registry can name it.
+        # These import Thrift; in the constructor, the registry can name a missing extra.
         from reconciler.backends.hive.databases import Databases
         from reconciler.backends.hive.metastore import Metastore
         from reconciler.backends.hive.tables import Tables
 
-        self._metastore = Metastore(self.impl, self.config, self._greet)
+        self._metastore = Metastore(self.impl, self.config, self._begin_connection)
         self._databases = Databases(self.impl, self._metastore)
         self._tables = Tables(self.impl, self._metastore)
-        self._given: dict[Identifier, str | None] = {}
-        self._giving = threading.Lock()
+        self._recorded_locations: dict[Identifier, str | None] = {}
+        self._recorded_lock = threading.Lock()
 
     def traffic(self) -> Traffic:
-        """Return the requests so far, with repeats, and the bytes of their answers."""
+        """Return the requests so far, retries included, and the bytes of the responses."""
         return self._metastore.meter.traffic
 
     def close(self) -> None:
         """Close the connections."""
         self._metastore.close()
 
-    def _greet(self, client: Client) -> None:
-        """Begin a connection; of several metastores, one that does not answer is skipped."""
-        if self.config.ugi is not None and not self.config.is_http:  # there each call says it
+    def _begin_connection(self, client: Client) -> None:
+        """Send the user's name; with several metastores, make a test call for failover."""
+        if self.config.ugi is not None and not self.config.is_http:  # over HTTP, each call has it as a header
             user, _, groups = self.config.ugi.partition(":")
             client.set_ugi(user, groups.split(",") if groups else [])
         if len(self.config.uri) > 1:
             client.get_databases(entries.DEFAULT_DATABASE)
 
-    def _level(self, identifier: Identifier) -> Databases | HiveCatalogs:
-        """Return what handles the namespaces on the level of ``identifier``."""
+    def _handler_of(self, identifier: Identifier) -> Databases | HiveCatalogs:
+        """Return the handler of the namespaces on the level of ``identifier``."""
         return self._databases
 
     @staticmethod
-    def _home(database: Identifier) -> tuple[str, ...]:
+    def _default_path(database: Identifier) -> tuple[str, ...]:
         """Return the default path of a database below ``root``."""
         *catalog, name = database
         return (*catalog, f"{name}.db") if catalog != [entries.DEFAULT_CATALOG] else (f"{name}.db",)
@@ -97,28 +97,28 @@ class Hive2Backend(Backend):
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace."""
-        return self._seen(self._level(identifier).load(identifier))
+        return self._record_location(self._handler_of(identifier).load(identifier))
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a database, below ``root`` unless its properties name a location."""
         root = self.config.root
-        location = None if root is None else locations.join(root, *self._home(identifier))
+        location = None if root is None else locations.join(root, *self._default_path(identifier))
         try:
-            return self._seen(self._databases.create(identifier, properties, location))
+            return self._record_location(self._databases.create(identifier, properties, location))
         except InvalidInputError:
-            self._require(identifier[:-1])  # a missing parent is an invalid database to Hive
+            self._require_namespace(identifier[:-1])  # a missing parent is an invalid database to Hive
             raise
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
-        return self._seen(self._level(identifier).alter(identifier, changes, self._checked))
+        return self._record_location(self._handler_of(identifier).alter(identifier, changes, self._checked))
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop an empty namespace; no file goes with it."""
-        self._level(identifier).remove(identifier, self._checked)
-        self._given.pop(identifier, None)
+        """Drop an empty namespace; its files stay."""
+        self._handler_of(identifier).remove(identifier, self._checked)
+        self._recorded_locations.pop(identifier, None)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of the foreign tables, views and functions in a database."""
@@ -130,25 +130,25 @@ class Hive2Backend(Backend):
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the foreign tables, views and managed Lance tables in a database."""
         if len(namespace) != self.capabilities().max_depth:
-            self._require(namespace)
+            self._require_namespace(namespace)
             return []
-        tables = self._tables.every_table(namespace) if names is None else self._tables.named(namespace, names)
+        tables = self._tables.all_tables(namespace) if names is None else self._tables.tables_named(namespace, names)
         if not tables:
-            self._require(namespace)  # a missing database lists as an empty one
+            self._require_namespace(namespace)  # a missing database lists as an empty one
         described = (entries.foreign_table((*namespace, table.tableName), table) for table in tables)
         return [foreign for foreign in described if foreign is not None]
 
-    def _require(self, identifier: Identifier) -> None:
+    def _require_namespace(self, identifier: Identifier) -> None:
         """Raise NamespaceNotFoundError unless the namespace exists; the root always does."""
         if identifier:
             self.load_namespace(identifier)
 
-    def _names_of(self, databases: Iterable[Identifier]) -> list[str]:
-        """Return the names of the databases that count (see ``Databases``)."""
+    def _significant_names(self, databases: Iterable[Identifier]) -> list[str]:
+        """Return the names of the significant databases (see ``Databases``)."""
         listed = [database for database in databases if self._is_representable(database[-1])]
-        doubtful = [database for database in listed if database[-1] == entries.DEFAULT_DATABASE]
-        wrong = set(doubtful) - {live.id for live in self._databases.counting(doubtful)}
-        return [database[-1] for database in listed if database not in wrong]
+        defaults = [database for database in listed if database[-1] == entries.DEFAULT_DATABASE]
+        insignificant = set(defaults) - {live.id for live in self._databases.load_significant(defaults)}
+        return [database[-1] for database in listed if database not in insignificant]
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
@@ -159,35 +159,35 @@ class Hive2Backend(Backend):
             TableNotFoundError: there is no such table.
             NotLanceTableError: the table is of another format.
         """
-        return entries.table_of(identifier, self._tables.find(identifier))
+        return entries.live_table(identifier, self._tables.find(identifier))
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in a database; other namespaces have none."""
         if len(parent) != self.capabilities().max_depth:
-            self._require(parent)
+            self._require_namespace(parent)
             return []
         names = self._tables.lance_names(parent)
         if not names:
-            self._require(parent)  # a missing database lists as an empty one
+            self._require_namespace(parent)  # a missing database lists as an empty one
         return [name for name in names if self._is_representable(name)]
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table; the metastore creates a missing directory."""
-        return self._inserted(identifier, lambda: self._tables.create(identifier, location, properties))
+        return self._insert(identifier, lambda: self._tables.create(identifier, location, properties))
 
     def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
         """Create an entry with every field of the entry of ``table``."""
-        return self._inserted(to, lambda: self._tables.copy(table.id, to, properties))
+        return self._insert(to, lambda: self._tables.copy(table.id, to, properties))
 
-    def _inserted(self, identifier: Identifier, create: Callable[[], Table]) -> LiveTable:
+    def _insert(self, identifier: Identifier, create: Callable[[], Table]) -> LiveTable:
         try:
-            return entries.table_of(identifier, create())
+            return entries.live_table(identifier, create())
         except InvalidInputError:
             self._databases.fetch(identifier[:-1])  # a missing database is an invalid table to Hive
             raise
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the writes of apply to objects that do not exist."""
+        """Return the writes of an apply, to objects that do not exist."""
         return {"deregistering a table": lambda: self._tables.drop(table)}
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
@@ -197,32 +197,32 @@ class Hive2Backend(Backend):
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's parameters and, where given, set its location."""
-        altered = self._tables.alter(identifier, changes, location, self._checks(identifier))
-        return entries.table_of(identifier, altered)
+        """Merge ``changes`` into a table's parameters; set its location if given."""
+        altered = self._tables.alter(identifier, changes, location, self._check_of(identifier))
+        return entries.live_table(identifier, altered)
 
-    def _checks(self, identifier: Identifier) -> Callable[[Table], object]:
-        return lambda table: self._checked(entries.table_of(identifier, table))
+    def _check_of(self, identifier: Identifier) -> Callable[[Table], object]:
+        return lambda table: self._checked(entries.live_table(identifier, table))
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of the tables' entries, one call a batch."""
+        """Return the columns of the tables' entries; one call reads a batch."""
         names: defaultdict[Identifier, list[str]] = defaultdict(list)
         for identifier in identifiers:
             names[identifier[:-1]].append(identifier[-1])
         return {
             (*database, table.tableName): shown
             for database, inside in names.items()
-            for table in self._tables.named(database, inside)
+            for table in self._tables.tables_named(database, inside)
             if entries.is_lance(table) and (shown := entries.columns_of(table)) is not None
         }
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
-        """Return the columns of data with ``schema`` in Hive's types."""
+        """Return the columns of ``schema`` in Hive's types."""
         return hive_columns(schema, entries.LONGEST_COLUMN)
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
         """Replace the columns of a table's entry; columns that stay keep their comments."""
-        self._tables.show(identifier, columns, self._checks(identifier))
+        self._tables.set_columns(identifier, columns, self._check_of(identifier))
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Rename a table within its catalog; the metastore must leave the data."""
@@ -232,30 +232,32 @@ class Hive2Backend(Backend):
             )
         if identifier[:-1] != to[:-1]:
             self._databases.fetch(to[:-1])  # a missing database is an invalid operation to Hive
-        return entries.table_of(to, self._tables.rename(identifier, to, self._checks(identifier)))
+        return entries.live_table(to, self._tables.rename(identifier, to, self._check_of(identifier)))
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location of a table where its manifest puts the database, else below ``root`` if there is one."""
-        home = self.declared_locations.get(identifier[:-1]) or self._given_place(identifier[:-1])
-        if home is not None:
-            return locations.join(home, identifier[-1])
-        return None if self.config.root is None else self._place(self.config.root, identifier)
+        """Return a location below the database's own, if a manifest set it, else ``root``."""
+        location = self.declared_locations.get(identifier[:-1]) or self._recorded_location(identifier[:-1])
+        if location is not None:
+            return locations.join(location, identifier[-1])
+        return None if self.config.root is None else self._table_location(self.config.root, identifier)
 
-    def _given_place(self, database: Identifier) -> str | None:
-        """Return the location that a manifest gave a database; None for one that the server or ``root`` chose.
+    def _recorded_location(self, database: Identifier) -> str | None:
+        """Return the location that a manifest set for a database; None for a default one.
 
-        A database that was read is not read again: a plan may create a thousand tables in one, from many threads.
+        It is cached: a plan may create a thousand tables in one database, from many threads.
         """
-        with self._giving:
-            if database not in self._given:
+        with self._recorded_lock:
+            if database not in self._recorded_locations:
                 with suppress(NamespaceNotFoundError):
                     self.load_namespace(database)
-                self._given.setdefault(database, None)
-        return self._given.get(database)
+                self._recorded_locations.setdefault(database, None)
+        return self._recorded_locations.get(database)
 
-    def _seen(self, namespace: LiveNamespace) -> LiveNamespace:
+    def _record_location(self, namespace: LiveNamespace) -> LiveNamespace:
         is_given = entries.DATABASE_LOCATION in ownership.recorded_keys(namespace.properties)
-        self._given[namespace.id] = namespace.properties.get(entries.DATABASE_LOCATION) if is_given else None
+        self._recorded_locations[namespace.id] = (
+            namespace.properties.get(entries.DATABASE_LOCATION) if is_given else None
+        )
         return namespace
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
@@ -267,16 +269,16 @@ class Hive2Backend(Backend):
         return (*above[:-1], above[-1].removesuffix(".db"), table)
 
     def location_for_request(self, identifier: Identifier) -> str:
-        """Return the location of a table that an operation creates.
+        """Return the location of a table that a namespace operation creates.
 
         Without a ``root`` it is below the current directory. The database is read again: a server that runs for weeks
         may have read it before a manifest moved it.
         """
-        self._given.pop(identifier[:-1], None)
-        return self.default_location(identifier) or self._place(Path.cwd().as_posix(), identifier)
+        self._recorded_locations.pop(identifier[:-1], None)
+        return self.default_location(identifier) or self._table_location(Path.cwd().as_posix(), identifier)
 
-    def _place(self, root: str, identifier: Identifier) -> str:
-        return locations.join(root, *self._home(identifier[:-1]), identifier[-1])
+    def _table_location(self, root: str, identifier: Identifier) -> str:
+        return locations.join(root, *self._default_path(identifier[:-1]), identifier[-1])
 
     # ---- scan ----------------------------------------------------------------------------------------------------
 
@@ -285,7 +287,7 @@ class Hive2Backend(Backend):
         with self._metastore.meter.scan_limits():
             snapshot = self._scan(scope)
         for namespace in snapshot.namespaces.values():
-            self._seen(namespace)
+            self._record_location(namespace)
         return snapshot
 
     def _scan(self, scope: Scope) -> Snapshot:
@@ -293,43 +295,43 @@ class Hive2Backend(Backend):
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the databases; a database has no namespaces."""
-        self._require(parent)
+        self._require_namespace(parent)
         if parent:
             return []
-        return self._names_of(self._all_databases())
+        return self._significant_names(self._all_databases())
 
     def _all_databases(self) -> Iterator[Identifier]:
         return ((name,) for name in self._databases.names(None))
 
     def _scan_databases(self, scope: Scope, databases: Iterable[Identifier]) -> Snapshot:
-        """Return what is in scope of ``databases``.
+        """Return the objects in ``scope`` of ``databases``.
 
-        The databases are read after their tables: one that still exists was there when the tables were listed.
+        Databases are read after their tables: a database that exists then also existed when its tables were listed.
         """
         concerned = [database for database in databases if scope.contains(database) or scope.reaches(database)]
         readable = [database for database in concerned if self._is_representable(database[-1])]
-        inner = [database for database in readable if scope.reaches(database)]
-        loaded = self._tables.marked_tables(inner, scope.contains)
-        namespaces = {live.id: live for live in self._databases.counting(readable)}
+        reached = [database for database in readable if scope.reaches(database)]
+        loaded = self._tables.marked_tables(reached, scope.contains)
+        namespaces = {live.id: live for live in self._databases.load_significant(readable)}
         marked = {(*database, table.tableName): table for database in namespaces for table in loaded.get(database, ())}
         shown = {identifier: table for identifier, table in marked.items() if self._is_representable(identifier[-1])}
         tables = {
-            identifier: entries.table_of(identifier, table)
+            identifier: entries.live_table(identifier, table)
             for identifier, table in shown.items()
             if entries.is_lance(table)
         }
         without = shown.keys() - tables.keys()
-        notes = tuple(_left_out({*concerned, *marked} - {*readable, *shown}))
+        notes = tuple(_unrepresentable_notes({*concerned, *marked} - {*readable, *shown}))
         odd = {identifier: odd_entry(NO_LOCATION, shown[identifier].parameters) for identifier in without}
         return with_odd_entries(Snapshot(namespaces, tables, notes), odd)
 
     def _is_representable(self, name: str) -> bool:
-        """Return whether an identifier can hold a live name."""
+        """Return whether an identifier can contain a name of the metastore."""
         rule = self.capabilities().name_rule
         return check_name(name) is None and (rule is None or rule.pattern.fullmatch(name) is not None)
 
 
-def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:
+def _unrepresentable_notes(identifiers: Iterable[Identifier]) -> Iterator[str]:
     """Yield a note for each namespace with names that no identifier can hold."""
     by_parent = sorted(identifiers, key=lambda identifier: (identifier[:-1], identifier))
     for _, inside in groupby(by_parent, key=lambda identifier: identifier[:-1]):

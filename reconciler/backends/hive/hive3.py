@@ -1,4 +1,4 @@
-"""``impl: hive3``: the catalogs of a metastore, their databases and Lance tables."""
+"""Provide ``impl: hive3``: catalogs of a metastore, databases and Lance tables."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Hive3Backend(Hive2Backend):
 
         self._catalogs = HiveCatalogs(self.impl, self._metastore, self._databases)
 
-    def _greet(self, client: Client) -> None:
-        """Begin a new connection; raise for a 2.x metastore, which has no catalogs.
+    def _begin_connection(self, client: Client) -> None:
+        """Check the version; raise InvalidInputError for 2.x, which has no catalogs.
 
         A 2.x metastore would accept every call and silently ignore the catalog.
         """
         from thrift.Thrift import TApplicationException
 
-        super()._greet(client)
+        super()._begin_connection(client)
         try:
             client.get_catalogs()
         except TApplicationException as error:
@@ -65,36 +65,36 @@ class Hive3Backend(Hive2Backend):
     def _scan(self, scope: Scope) -> Snapshot:
         names = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]
         inside = [name for name in names if scope.reaches((name,))]
-        below = self._scan_databases(scope, self._databases_in(inside))
+        databases = self._scan_databases(scope, self._databases_in(inside))
         namespaces: dict[Identifier, LiveNamespace] = {}
         for name in names:
             with suppress(NamespaceNotFoundError):  # dropped since it was listed
                 namespaces[name,] = self._catalogs.load((name,))
         namespaces |= {
-            identifier: live for identifier, live in below.namespaces.items() if identifier[:1] in namespaces
+            identifier: live for identifier, live in databases.namespaces.items() if identifier[:1] in namespaces
         }
-        tables = {identifier: live for identifier, live in below.tables.items() if identifier[:2] in namespaces}
-        odd = {identifier: entry for identifier, entry in below.odd.items() if identifier[:2] in namespaces}
-        return Snapshot(namespaces, tables, (*below.notes, *_defaults_at_home(namespaces)), odd)
+        tables = {identifier: live for identifier, live in databases.tables.items() if identifier[:2] in namespaces}
+        odd = {identifier: entry for identifier, entry in databases.odd.items() if identifier[:2] in namespaces}
+        return Snapshot(namespaces, tables, (*databases.notes, *_notes_on_defaults(namespaces)), odd)
 
-    def _level(self, identifier: Identifier) -> Databases | HiveCatalogs:
+    def _handler_of(self, identifier: Identifier) -> Databases | HiveCatalogs:
         return self._catalogs if len(identifier) == 1 else self._databases
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the catalogs, or of the databases in one."""
         if not parent:
             return [name for name in self._catalogs.names() if self._is_representable(name)]
-        self._require(parent)
+        self._require_namespace(parent)
         if len(parent) > 1:
             return []
-        return self._names_of(self._databases_in(parent))
+        return self._significant_names(self._databases_in(parent))
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a catalog or database, below ``root`` if it names no location."""
         if len(identifier) > 1:
-            self._catalogs.settle(identifier[0])  # finishes an interrupted creation
+            self._catalogs.finish_creation(identifier[0])  # finishes an interrupted creation
             return super().insert_namespace(identifier, properties, kind=kind)
         root = self.config.root
         location = None if root is None else locations.join(root, identifier[0])
@@ -111,7 +111,7 @@ class Hive3Backend(Hive2Backend):
         return {**properties, entries.CATALOG_LOCATION: locations.join(Path.cwd().as_posix(), identifier[0])}
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return other objects; ``hive`` always has a ``default`` that cannot be dropped."""
+        """Return objects of other kinds; the ``default`` of ``hive`` is one."""
         if identifier == (entries.DEFAULT_CATALOG,):
             return [entries.DEFAULT_DATABASE]
         return super().foreign_objects(identifier)
@@ -120,8 +120,8 @@ class Hive3Backend(Hive2Backend):
         return ((catalog, name) for catalog in catalogs for name in self._databases.names(catalog))
 
 
-def _defaults_at_home(namespaces: Mapping[Identifier, LiveNamespace]) -> Iterator[str]:
-    """Yield a note for each ``default`` at the location of a catalog of lancens."""
+def _notes_on_defaults(namespaces: Mapping[Identifier, LiveNamespace]) -> Iterator[str]:
+    """Yield a note for each ``default`` at the location of its managed catalog."""
     for identifier, live in namespaces.items():
         catalog = namespaces.get(identifier[:-1])
         if catalog is None or identifier[-1] != entries.DEFAULT_DATABASE or catalog.id == (entries.DEFAULT_CATALOG,):

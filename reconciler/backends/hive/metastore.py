@@ -31,31 +31,34 @@ PAUSES = (0.1, 0.4)
 
 
 class _UnreachableError(Exception):
-    """No address could be connected to, so nothing was sent."""
+    """No address accepted a connection, so nothing was sent."""
 
 
 class _SilentError(Exception):
-    """A connection was accepted and nothing ever answered: most often something else listens there."""
+    """A connection was accepted but no response came; often another service listens."""
 
 
-class _SenselessReplyError(Exception):
+class _MalformedReplyError(Exception):
     """The reply is invalid; whether the call was carried out is unknown."""
 
 
 class Metastore:
-    """The metastores of one installation. Safe to use from several threads."""
+    """Calls the metastores of one installation. Thread-safe."""
 
-    def __init__(self, impl: str, config: HiveConfig, greet: Callable[[Client], None]) -> None:
-        """Connect at the first call; ``greet`` begins each new connection."""
+    def __init__(self, impl: str, config: HiveConfig, begin: Callable[[Client], None]) -> None:
+        """Create a client that connects at its first call.
+
+        ``begin`` is called with each new connection.
+        """
         self.impl = impl
         self.config = config
-        self._greet = greet
+        self._begin_connection = begin
         self.meter = TrafficMeter(config)
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []
         self._preferred = 0
-        self._closed = self._answers = False
+        self._closed = self._has_answered = False
 
     def read(
         self,
@@ -64,11 +67,11 @@ class Metastore:
         *,
         missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
     ) -> ResultT:
-        """Return what ``call`` returns; it is retried, so it must change nothing.
+        """Return the result of ``call``, which is retried, so it must change nothing.
 
         Raises:
             ServiceUnavailableError: no metastore answers.
-            BackendError: what the metastore answered to the request ``doing``, see :func:`translated`.
+            BackendError: the metastore's error for the request ``doing``, see :func:`translated`.
         """
         with translated(self.impl, doing, missing=missing):
             return self._run(call, repeatable=True)
@@ -82,11 +85,11 @@ class Metastore:
         exists: type[errors.BackendError] = errors.InternalError,
         refused: type[errors.BackendError] = errors.InvalidInputError,
     ) -> ResultT:
-        """Return what ``call`` returns; it is sent once.
+        """Return the result of ``call``, which is never retried once it was sent.
 
         Raises:
             ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
-            BackendError: what the metastore answered to the request ``doing``, see :func:`translated`.
+            BackendError: the metastore's error for the request ``doing``, see :func:`translated`.
         """
         with translated(self.impl, doing, missing=missing, exists=exists, refused=refused):
             return self._run(call, repeatable=False)
@@ -96,23 +99,23 @@ class Metastore:
         call: Callable[[Client], object],
         doing: str,
         exists: type[errors.BackendError],
-        look: Callable[[], object],
+        load: Callable[[], object],
     ) -> None:
-        """Create an object by ``call``, as :meth:`write` does.
+        """Create an object by ``call``, and detect a concurrent creation.
 
-        Of two clients that create an object at once, the slower one gets only a duplicate key in the server's database;
-        ``look`` then loads the object.
+        If two clients create an object at once, the slower one gets an internal error: a duplicate key in the server's
+        database. ``load`` then shows whether the object exists. Errors are those of :meth:`write`, and ``exists``.
         """
         try:
             self.write(call, doing, exists=exists)
         except errors.InternalError as error:
             with suppress(errors.NamespaceNotFoundError, errors.TableNotFoundError):
-                look()
+                load()
                 raise exists(f"{self.impl}: {doing}: it exists by now") from error
             raise
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they come back."""
+        """Close idle connections now, and the others after their call."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -134,7 +137,7 @@ class Metastore:
                 raise errors.ServiceUnavailableError(f"{self.impl}: {error}") from error
             except _UnreachableError as error:
                 cause = error
-            except (OSError, EOFError, TTransportException, TProtocolException, _SenselessReplyError) as error:
+            except (OSError, EOFError, TTransportException, TProtocolException, _MalformedReplyError) as error:
                 if not repeatable:
                     raise errors.ServiceUnavailableError(
                         f"{self.impl}: the connection to {self.config.identity()} broke before the answer came "
@@ -149,23 +152,23 @@ class Metastore:
         ) from cause
 
     def _call(self, call: Callable[[Client], ResultT], *, repeatable: bool) -> ResultT:
-        connection = self._take()
+        connection = self._acquire()
         healthy = False
         try:
-            result = _understood(call, connection.client)
+            result = _call_checked(call, connection.client)
         except (TException, TimeoutError) as error:
             healthy = not isinstance(error, (TTransportException, TProtocolException, TimeoutError))
-            if repeatable and _is_timeout(error) and not self._answers and len(self.config.uri) == 1:
-                raise self._silent(connection) from error
+            if repeatable and _is_timeout(error) and not self._has_answered and len(self.config.uri) == 1:
+                raise self._silence_error(connection) from error
             raise
         else:
-            healthy = self._answers = True
+            healthy = self._has_answered = True
             connection.wait_at_most(self.config.timeout)
             return result
         finally:
-            self._put(connection, healthy=healthy)
+            self._release(connection, healthy=healthy)
 
-    def _take(self) -> ThriftConnection:
+    def _acquire(self) -> ThriftConnection:
         while True:
             with self._lock:
                 if not self._idle:
@@ -176,23 +179,23 @@ class Metastore:
             connection.close()
         return self._connect()
 
-    def _put(self, connection: ThriftConnection, *, healthy: bool) -> None:
-        """Take a connection back; after a broken one, the next metastore is used."""
+    def _release(self, connection: ThriftConnection, *, healthy: bool) -> None:
+        """Return a connection to the pool; if it is broken, prefer the next metastore."""
         with self._lock:
-            gone = [] if healthy and not self._closed else [connection]
-            if not gone:
+            broken = [] if healthy and not self._closed else [connection]
+            if not broken:
                 self._idle.append(connection)
             addresses = self.config.uri
             if not healthy and len(addresses) > 1:
-                gone += [idle for idle in self._idle if idle.address == connection.address]
+                broken += [idle for idle in self._idle if idle.address == connection.address]
                 self._idle = [idle for idle in self._idle if idle.address != connection.address]
                 if addresses[self._preferred] == connection.address:
                     self._preferred = (self._preferred + 1) % len(addresses)
-        for closing in gone:
+        for closing in broken:
             closing.close()
 
     def _connect(self) -> ThriftConnection:
-        """Return a connection to the first address that answers, the last one first."""
+        """Connect to the preferred address, or to the next one that accepts."""
         addresses = self.config.uri
         failures: list[str] = []
         first = self._preferred
@@ -200,8 +203,8 @@ class Metastore:
             index = (first + offset) % len(addresses)
             try:
                 connection = self._open(index)
-            except (OSError, EOFError, TException, _SenselessReplyError) as error:
-                hint = "" if self._answers or isinstance(error, OSError) else f"; {_IS_METASTORE}"
+            except (OSError, EOFError, TException, _MalformedReplyError) as error:
+                hint = "" if self._has_answered or isinstance(error, OSError) else f"; {_IS_METASTORE}"
                 failures.append(f"{addresses[index]}: {_reason(error)}{hint}")
                 continue
             self._preferred = index
@@ -210,35 +213,35 @@ class Metastore:
 
     def _open(self, index: int) -> ThriftConnection:
         connection = connect(self.config, self.config.uri[index], self.meter)
-        is_only, is_known = len(self.config.uri) == 1, self._answers
+        is_only, is_known = len(self.config.uri) == 1, self._has_answered
         try:
             if is_only and is_known:  # there is no other to fail over to, so wait for it
                 connection.wait_at_most(self.config.timeout)
-            _understood(self._greet, connection.client)
+            _call_checked(self._begin_connection, connection.client)
         except BaseException as error:
             connection.close()
             if _is_timeout(error) and is_only and not is_known:
-                raise self._silent(connection) from error
+                raise self._silence_error(connection) from error
             raise
         if is_known or not is_only:
             connection.wait_at_most(self.config.timeout)
         return connection
 
-    def _silent(self, connection: ThriftConnection) -> _SilentError:
+    def _silence_error(self, connection: ThriftConnection) -> _SilentError:
         return _SilentError(
             f"no Thrift answer from {connection.address} within {self.config.connect_timeout:g} s; {_IS_METASTORE} "
             "`client.connect-timeout` waits longer"
         )
 
 
-def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
-    """Return what ``call`` returns.
+def _call_checked(call: Callable[[Client], ResultT], client: Client) -> ResultT:
+    """Return the result of ``call``; translate the errors of Thrift's decoder.
 
     Raises:
         LoginRefusedError: a metastore over HTTP refuses the login.
         KerberosError: Kerberos no longer protects the connection.
         ResponseTooLargeError: a text or a list in the reply is longer than allowed.
-        _SenselessReplyError: the reply cannot be decoded; Thrift's C decoder raises many types of errors.
+        _MalformedReplyError: the reply cannot be decoded; Thrift's C decoder raises many types of errors.
     """
     try:
         return call(client)
@@ -246,7 +249,7 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
         if _TOO_LONG in str(error):
             problem = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
             raise ResponseTooLargeError(problem) from error
-        raise _SenselessReplyError(f"its reply is invalid ({error})") from error
+        raise _MalformedReplyError(f"its reply is invalid ({error})") from error
 
 
 def _is_timeout(error: BaseException) -> bool:

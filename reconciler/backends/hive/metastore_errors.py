@@ -1,6 +1,6 @@
-"""Translate the errors of a Hive Metastore into those of the Lance Namespace.
+"""Translate the errors of a Hive Metastore.
 
-Nothing of Thrift or Hive gets past :func:`translated` as an exception.
+No exception of Thrift or Hive leaves :func:`translated`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LONGEST_DETAIL = 300
 _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege")
 
 
-def detail(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return the first line of the server's text, without names of Java classes."""
     text = str(getattr(error, "message", error) or "")
     line = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
@@ -43,7 +43,7 @@ def translated(
     exists: type[errors.BackendError] = errors.InternalError,
     refused: type[errors.BackendError] = errors.InvalidInputError,
 ) -> Iterator[None]:
-    """Translate what the metastore raises inside.
+    """Translate the metastore's errors that are raised inside.
 
     Args:
         impl: the first word of every message.
@@ -60,31 +60,31 @@ def translated(
     try:
         yield
     except (ttypes.NoSuchObjectException, ttypes.UnknownDBException) as error:
-        raise missing(f"{impl}: {doing}: {detail(error)}") from error
+        raise missing(f"{impl}: {doing}: {first_line(error)}") from error
     except ttypes.AlreadyExistsException as error:
-        raise exists(f"{impl}: {doing}: {detail(error)}") from error
+        raise exists(f"{impl}: {doing}: {first_line(error)}") from error
     except ttypes.InvalidObjectException as error:
-        raise errors.InvalidInputError(f"{impl}: {doing}: the metastore rejects it: {detail(error)}") from error
+        raise errors.InvalidInputError(f"{impl}: {doing}: the metastore rejects it: {first_line(error)}") from error
     except ttypes.InvalidOperationException as error:
-        raise refused(f"{impl}: {doing}: {detail(error)}") from error
+        raise refused(f"{impl}: {doing}: {first_line(error)}") from error
     except ttypes.MetaException as error:
-        raise _of_meta_exception(f"{impl}: {doing}", error) from error
+        raise _meta_exception_error(f"{impl}: {doing}", error) from error
     except TApplicationException as error:
         if error.type == TApplicationException.UNKNOWN_METHOD:
             raise errors.UnsupportedOperationError(f"{impl}: {doing}: this metastore does not have the call") from error
-        raise errors.InternalError(f"{impl}: {doing}: {detail(error)}") from error
+        raise errors.InternalError(f"{impl}: {doing}: {first_line(error)}") from error
 
 
-def _of_meta_exception(prefix: str, error: Exception) -> errors.BackendError:
-    """Return the error behind Hive's catch-all, which is only in its text."""
+def _meta_exception_error(prefix: str, error: Exception) -> errors.BackendError:
+    """Return the error for a MetaException, Hive's catch-all, by its text."""
     text = str(error).lower()
     if any(word in text for word in _DENIED):
-        return errors.PermissionDeniedError(f"{prefix}: {detail(error)}")
+        return errors.PermissionDeniedError(f"{prefix}: {first_line(error)}")
     if "has been modified" in text:
-        return errors.ConcurrentModificationError(f"{prefix}: {detail(error)}")
+        return errors.ConcurrentModificationError(f"{prefix}: {first_line(error)}")
     if "no filesystem for scheme" in text:
         return errors.InvalidInputError(
-            f"{prefix}: {detail(error)}. The metastore creates the directory itself and has no library for this kind "
-            "of location; install it there, or use another location"
+            f"{prefix}: {first_line(error)}. The metastore creates the directory itself and has no library for this "
+            "kind of location; install it there, or use another location"
         )
-    return errors.InternalError(f"{prefix}: {detail(error)}")
+    return errors.InternalError(f"{prefix}: {first_line(error)}")

@@ -1,4 +1,7 @@
-"""SASL below Thrift: a user name with a password (PLAIN), or a Kerberos ticket (GSSAPI, RFC 4752)."""
+"""Log in to Thrift by SASL: a password (PLAIN) or a Kerberos ticket (GSSAPI).
+
+See RFC 4752 for the latter.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ _MESSAGE = struct.Struct(">BI")
 _LENGTH = struct.Struct(">I")
 _START, _OK, _COMPLETE = 1, 2, 5
 _LONGEST_CHALLENGE = 1024 * 1024
-_PRIVACY, _INTEGRITY, _NOTHING = 4, 2, 1
+_PRIVACY, _INTEGRITY, _NO_LAYER = 4, 2, 1
 
 
 class PasswordLogin:
-    """Logs in with a user name and a password; the frames are as they are."""
+    """Logs in with a user name and a password; frames are not protected."""
 
     mechanism = b"PLAIN"
     is_complete = True
@@ -28,19 +31,19 @@ class PasswordLogin:
     def __init__(self, username: str, password: str) -> None:
         self._response = f"\0{username}\0{password}".encode()
 
-    def answer(self, _: bytes) -> bytes:
-        """Return the user name and the password."""
+    def respond(self, _: bytes) -> bytes:
+        """Return the response to a challenge: the user name and the password."""
         return self._response
 
     def wrap(self, frame: bytes) -> bytes:
-        """Return the frame."""
+        """Return the frame unchanged."""
         return frame
 
     unwrap = wrap
 
 
 class TicketLogin:
-    """Logs in with the Kerberos ticket of the process; the frames are as protected as the server offers.
+    """Logs in with the Kerberos ticket of the process; protects frames if possible.
 
     Raises:
         ImportError: gssapi is not installed.
@@ -53,7 +56,7 @@ class TicketLogin:
     def __init__(self, service: str, host: str) -> None:
         import gssapi
 
-        with _translated():
+        with _kerberos_errors():
             name = gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service)
             flags = gssapi.RequirementFlag
             self._context = gssapi.SecurityContext(
@@ -62,45 +65,45 @@ class TicketLogin:
                 mech=gssapi.MechType.kerberos,
                 flags=flags.mutual_authentication | flags.confidentiality | flags.integrity,
             )
-        self._layer = _NOTHING
+        self._layer = _NO_LAYER
 
-    def answer(self, challenge: bytes) -> bytes:
-        """Return the next token; the last one chooses the best protection of those that the server offers."""
-        with _translated():
+    def respond(self, challenge: bytes) -> bytes:
+        """Return the response to a challenge; the last one chooses the best protection."""
+        with _kerberos_errors():
             if not self._context.complete:
                 token: bytes | None = self._context.step(challenge or None)
                 return token or b""
             offered: bytes = self._context.unwrap(challenge).message
             if len(offered) != 4:
                 raise KerberosError("Kerberos: the metastore does not say how it protects the connection")
-            self._layer = next((layer for layer in (_PRIVACY, _INTEGRITY) if offered[0] & layer), _NOTHING)
-            longest = bytes(3) if self._layer == _NOTHING else offered[1:]
+            self._layer = next((layer for layer in (_PRIVACY, _INTEGRITY) if offered[0] & layer), _NO_LAYER)
+            longest = bytes(3) if self._layer == _NO_LAYER else offered[1:]
             self.is_complete = True
-            return self._protected(bytes([self._layer]) + longest, is_private=False)
+            return self._protect(bytes([self._layer]) + longest, is_private=False)
 
     def wrap(self, frame: bytes) -> bytes:
         """Return the frame, signed or encrypted."""
-        if self._layer == _NOTHING:
+        if self._layer == _NO_LAYER:
             return frame
-        with _translated():
-            return self._protected(frame, is_private=self._layer == _PRIVACY)
+        with _kerberos_errors():
+            return self._protect(frame, is_private=self._layer == _PRIVACY)
 
     def unwrap(self, frame: bytes) -> bytes:
         """Return the content of a frame that is signed or encrypted."""
-        if self._layer == _NOTHING:
+        if self._layer == _NO_LAYER:
             return frame
-        with _translated():
+        with _kerberos_errors():
             content = self._context.unwrap(frame)
         if self._layer == _PRIVACY and not content.encrypted:
             raise KerberosError("Kerberos: the metastore sends a frame that is not encrypted, as was agreed")
         return bytes(content.message)
 
-    def _protected(self, content: bytes, *, is_private: bool) -> bytes:
+    def _protect(self, content: bytes, *, is_private: bool) -> bytes:
         return bytes(self._context.wrap(content, is_private).message)
 
 
 class SaslCarrier(TTransportBase):  # type: ignore[misc]
-    """Carries Thrift in frames over another carrier, after a login.
+    """A Thrift transport in SASL frames over ``carrier``; logs in at once.
 
     Raises:
         KerberosError: Kerberos refuses.
@@ -112,9 +115,9 @@ class SaslCarrier(TTransportBase):  # type: ignore[misc]
         self._login = login
         self._frame = BytesIO()
         self._send(_START, login.mechanism)
-        self._send(_OK, login.answer(b""))
-        while (received := self._received())[0] == _OK:
-            self._send(_OK, login.answer(received[1]))
+        self._send(_OK, login.respond(b""))
+        while (received := self._receive())[0] == _OK:
+            self._send(_OK, login.respond(received[1]))
         if received[0] != _COMPLETE or not login.is_complete:
             raise TTransportException(
                 TTransportException.NOT_OPEN, f"the login ends with {received[0]}: {received[1]!r}"
@@ -124,7 +127,7 @@ class SaslCarrier(TTransportBase):  # type: ignore[misc]
         self._carrier.write(_MESSAGE.pack(status, len(body)) + body)
         self._carrier.flush()
 
-    def _received(self) -> tuple[int, bytes]:
+    def _receive(self) -> tuple[int, bytes]:
         status, length = _MESSAGE.unpack(self._carrier.readAll(_MESSAGE.size))
         if length > _LONGEST_CHALLENGE:
             raise TTransportException(TTransportException.SIZE_LIMIT, f"a challenge of the login has {length} bytes")
@@ -140,7 +143,7 @@ class SaslCarrier(TTransportBase):  # type: ignore[misc]
         self._carrier.flush()
 
     def read(self, sz: int) -> bytes:
-        """Return some of the reply."""
+        """Return the next bytes of the reply."""
         while not (data := self._frame.read(sz)):
             (length,) = _LENGTH.unpack(self._carrier.readAll(_LENGTH.size))
             self._frame = BytesIO(self._login.unwrap(self._carrier.readAll(length)))
@@ -148,8 +151,8 @@ class SaslCarrier(TTransportBase):  # type: ignore[misc]
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Raise an error of GSSAPI as one for users, in the words of Kerberos where it has any."""
+def _kerberos_errors() -> Iterator[None]:
+    """Turn errors of GSSAPI into KerberosError, with Kerberos' own text if any."""
     from gssapi.raw.misc import GSSError
 
     try:

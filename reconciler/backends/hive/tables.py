@@ -22,12 +22,12 @@ from reconciler.model.names import Identifier, join
 
 _log = logging.getLogger(__name__)
 
-IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
-"""``=`` fails where the schema stores values as CLOB, as Hive's own scripts do; LIKE works."""
+LANCE_FILTER = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
+"""Uses LIKE: ``=`` fails if the metastore's database stores values as CLOB, as Hive's scripts set it up."""
 
 _LAST_CHANGE = "transient_lastDdlTime"
 _ATTEMPTS = 5
-"""How often a table is read again after another part of it changed before the write."""
+"""How often a write is tried if other clients keep changing other parts of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,47 +41,48 @@ class Tables:
 
     def lance_names(self, database: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``database``, which may not exist."""
-        picked = self.picked(database)
-        if picked is not None:
-            return picked
-        return [table.tableName for table in self.every_table(database) if entries.is_lance(table)]
+        names = self.filtered_names(database)
+        if names is not None:
+            return names
+        return [table.tableName for table in self.all_tables(database) if entries.is_lance(table)]
 
     def marked_tables(
         self, databases: Sequence[Identifier], is_wanted: Callable[[Identifier], bool]
     ) -> dict[Identifier, list[Table]]:
-        """Return the wanted entries of each database that are marked as Lance tables.
+        """Return the entries in each database that are marked as Lance tables.
 
-        The list is complete: one filter call a database, and one call a batch.
-
-        Other tables are loaded only if the server refuses the filter.
+        Only identifiers that ``is_wanted`` accepts are returned. It takes one call for each database, and one for each
+        batch. If the server refuses the filter, all tables are loaded.
 
         Raises:
             BackendError: naming what could not be read.
         """
 
         def names_in(database: Identifier) -> list[str]:
-            picked = self.picked(database)
+            names = self.filtered_names(database)
             return [
-                name for name in (self._names(database) if picked is None else picked) if is_wanted((*database, name))
+                name for name in (self._all_names(database) if names is None else names) if is_wanted((*database, name))
             ]
 
         listed = dict(zip(databases, in_parallel(names_in, databases, self.metastore.config.pool_size), strict=True))
-        loaded = self._loaded(listed).items()
+        loaded = self._load_all(listed).items()
         return {database: [table for table in tables if entries.is_marked(table)] for database, tables in loaded}
 
-    def every_table(self, database: Identifier) -> list[Table]:
+    def all_tables(self, database: Identifier) -> list[Table]:
         """Return all tables and views in ``database``; none if it does not exist."""
-        return self._loaded({database: self._names(database)})[database]
+        return self._load_all({database: self._all_names(database)})[database]
 
-    def named(self, database: Identifier, names: Collection[str]) -> list[Table]:
-        """Return the named tables and views that exist, one call a batch."""
-        return [table for _, tables in self._batches({database: sorted(names)}) for table in tables]
+    def tables_named(self, database: Identifier, names: Collection[str]) -> list[Table]:
+        """Return the existing tables and views with these names; one call reads a batch."""
+        return [table for _, tables in self._load_batches({database: sorted(names)}) for table in tables]
 
-    def picked(self, database: Identifier) -> list[str] | None:
-        """Return the names that the server's filter finds; None if it refuses."""
-        name, doing = entries.wire(database), f"listing the tables of `{join(database)}`"
+    def filtered_names(self, database: Identifier) -> list[str] | None:
+        """Return the names of Lance tables by the server's filter; None if it refuses."""
+        name, doing = entries.wire_name(database), f"listing the tables of `{join(database)}`"
         try:
-            return self.metastore.read(lambda client: list(client.get_table_names_by_filter(name, IS_LANCE, -1)), doing)
+            return self.metastore.read(
+                lambda client: list(client.get_table_names_by_filter(name, LANCE_FILTER, -1)), doing
+            )
         except errors.NamespaceNotFoundError:
             return []
         except (errors.InternalError, errors.InvalidInputError, errors.PermissionDeniedError) as error:
@@ -90,14 +91,14 @@ class Tables:
             _log.debug("%s; the metastore refuses the filter, so every table is loaded", error)
             return None
 
-    def _names(self, database: Identifier) -> list[str]:
-        name, doing = entries.wire(database), f"listing the tables of `{join(database)}`"
+    def _all_names(self, database: Identifier) -> list[str]:
+        name, doing = entries.wire_name(database), f"listing the tables of `{join(database)}`"
         return self.metastore.read(lambda client: list(client.get_all_tables(name)), doing)
 
-    def _loaded(self, listed: Mapping[Identifier, Sequence[str]]) -> dict[Identifier, list[Table]]:
-        """Return the named tables that still exist."""
+    def _load_all(self, listed: Mapping[Identifier, Sequence[str]]) -> dict[Identifier, list[Table]]:
+        """Load the tables with these names that still exist."""
         loaded: dict[Identifier, list[Table]] = {database: [] for database in listed}
-        for database, tables in self._batches(listed):
+        for database, tables in self._load_batches(listed):
             loaded[database] += tables
         for database, names in listed.items():
             for name in sorted(set(names) - {table.tableName for table in loaded[database]}):
@@ -105,8 +106,8 @@ class Tables:
                     loaded[database].append(self.fetch((*database, name)))
         return loaded
 
-    def _batches(self, listed: Mapping[Identifier, Sequence[str]]) -> Iterator[tuple[Identifier, list[Table]]]:
-        """Yield the named tables in batches of one call, each with its database."""
+    def _load_batches(self, listed: Mapping[Identifier, Sequence[str]]) -> Iterator[tuple[Identifier, list[Table]]]:
+        """Load the named tables in batches of one call; yield each with its database."""
         config = self.metastore.config
         batches = [
             (database, names[start : start + config.batch_size])
@@ -117,11 +118,11 @@ class Tables:
         return zip((database for database, _ in batches), loaded, strict=True)
 
     def load_batch(self, batch: tuple[Identifier, Sequence[str]]) -> list[Table]:
-        """Return the named tables that exist."""
+        """Load a batch: a database and names; return the tables that exist."""
         database, names = batch
         doing = f"loading tables of `{join(database)}`"
         request = ttypes.GetTablesRequest(
-            dbName=database[-1], tblNames=list(names), catName=entries.catalog_in(database)
+            dbName=database[-1], tblNames=list(names), catName=entries.catalog_name(database)
         )
         try:
             return self.metastore.read(lambda client: list(client.get_table_objects_by_name_req(request).tables), doing)
@@ -129,13 +130,13 @@ class Tables:
             return []
 
     def fetch(self, identifier: Identifier) -> Table:
-        """Return the struct of a table, of whatever kind it is.
+        """Return the struct of a table of any format.
 
         Raises:
             TableNotFoundError: there is none.
         """
         *database, name = identifier
-        request = ttypes.GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_in(database))
+        request = ttypes.GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_name(database))
         doing = f"table `{join(identifier)}`"
         answer = self.metastore.read(
             lambda client: client.get_table_req(request), doing, missing=errors.TableNotFoundError
@@ -175,7 +176,7 @@ class Tables:
             TableAlreadyExistsError, InvalidInputError: as for :meth:`create`.
         """
         table = deepcopy(self.find(origin))
-        table.catName, (table.dbName, table.tableName) = entries.catalog_in(identifier[:-1]), identifier[-2:]
+        table.catName, (table.dbName, table.tableName) = entries.catalog_name(identifier[:-1]), identifier[-2:]
         table.id = None
         return self._create(identifier, table, properties)
 
@@ -190,12 +191,12 @@ class Tables:
         return self.find(identifier)
 
     def drop(self, identifier: Identifier) -> None:
-        """Drop the entry of a table; its data stays, whatever its type.
+        """Drop the entry of a table of any type; its data stays.
 
         Raises:
             TableNotFoundError: there is none.
         """
-        database, doing = entries.wire(identifier[:-1]), f"dropping table `{join(identifier)}`"
+        database, doing = entries.wire_name(identifier[:-1]), f"dropping table `{join(identifier)}`"
         self.metastore.write(
             lambda client: client.drop_table(database, identifier[-1], False), doing, missing=errors.TableNotFoundError
         )
@@ -207,11 +208,11 @@ class Tables:
         location: str | None,
         check: Callable[[Table], object] = lambda _: None,
     ) -> Table:
-        """Merge ``changes`` into a Lance table's parameters; set its location.
+        """Merge ``changes`` into a Lance table's parameters; set its location if given.
 
-        ``check`` gets what they are merged into. After a concurrent change the table is read and merged again, unless
-        the change was to the same parameters or the location. It may be this one: a metastore that lost its database's
-        answer to a commit repeats the call. Only 2.3 and 4.x report concurrent changes; on 3.x the last write wins.
+        ``check`` gets the table before the merge. After a concurrent change the table is read and merged again, unless
+        another client changed the same fields. The concurrent change may be this one: a metastore that loses the
+        response of its database repeats the call. Only 2.3 and 4.x report conflicts; on 3.x the last write wins.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -227,19 +228,19 @@ class Tables:
             altered.sd.location = location or table.sd.location
             if first is not None and altered == table:
                 return table
-            if first is not None and _part(table, changes, location) != _part(first, changes, location):
+            if first is not None and _changed_part(table, changes, location) != _changed_part(first, changes, location):
                 break
             first = first or table
-            if self._write(identifier, altered, last_change, stamped=True):
+            if self._write(identifier, altered, last_change, stamp=True):
                 return self.find(identifier)
-        raise self._changed(identifier)
+        raise self._changed_error(identifier)
 
-    def show(self, identifier: Identifier, columns: ShownColumns, check: Callable[[Table], object]) -> None:
-        """Replace the columns of the entry of a Lance table, which ``check`` gets; the rest of it stays.
+    def set_columns(self, identifier: Identifier, columns: ShownColumns, check: Callable[[Table], object]) -> None:
+        """Replace the columns of a Lance table's entry; its other fields stay.
 
-        A server that refuses to change the type of a column (``hive.metastore.disallow.incompatible.col.type.changes``)
-        protects the partitions of other formats. No reader of Lance data uses the columns of an entry, so those
-        from the first difference on are removed first.
+        ``check`` gets the table before the change. To protect partitions of other formats, a server can refuse to
+        change a column's type (``hive.metastore.disallow.incompatible.col.type.changes``). No reader of Lance data uses
+        the columns of an entry, so the columns from the first difference on are then removed first.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -253,19 +254,20 @@ class Tables:
             last_change = table.parameters.get(_LAST_CHANGE)
             comments |= entries.comments_of(table)
             try:
-                if self._write(identifier, entries.with_columns(table, columns, comments), last_change, stamped=True):
+                if self._write(identifier, entries.with_columns(table, columns, comments), last_change, stamp=True):
                     return
             except errors.InvalidTableStateError:
                 shorter = entries.with_leading_columns(table, columns)
                 if shorter is None:
                     raise
-                self._write(identifier, shorter, last_change, stamped=True)
-        raise self._changed(identifier)
+                self._write(identifier, shorter, last_change, stamp=True)
+        raise self._changed_error(identifier)
 
     def rename(self, identifier: Identifier, to: Identifier, check: Callable[[Table], object]) -> Table:
-        """Rename a Lance table, which ``check`` gets, also to another database; its location stays.
+        """Rename a Lance table, also to another database; its location stays.
 
-        A managed table is first made external by its own alter; otherwise 3.1 would move its directory.
+        ``check`` gets the table before the change. A managed table is first made external: otherwise 3.1 would move its
+        directory.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -282,26 +284,26 @@ class Tables:
         renamed = deepcopy(table)
         renamed.dbName, renamed.tableName = to[-2:]
         if not self._write(identifier, renamed, table.parameters.get(_LAST_CHANGE)):
-            raise self._changed(identifier)
+            raise self._changed_error(identifier)
         return self.find(to)
 
-    def _changed(self, identifier: Identifier) -> errors.ConcurrentModificationError:
+    def _changed_error(self, identifier: Identifier) -> errors.ConcurrentModificationError:
         return errors.ConcurrentModificationError(
             f"{self.impl}: table `{join(identifier)}` was changed by another client"
         )
 
-    def _write(self, identifier: Identifier, table: Table, last_change: str | None, *, stamped: bool = False) -> bool:
+    def _write(self, identifier: Identifier, table: Table, last_change: str | None, *, stamp: bool = False) -> bool:
         """Write a table; return False if it changed since ``last_change``.
 
-        ``stamped`` says to store the time of this change.
+        ``stamp``: store the time of this change.
         """
-        if stamped:
+        if stamp:
             table.parameters[_LAST_CHANGE] = _later_than(last_change)
         options = {"DO_NOT_UPDATE_STATS": "true"}
         if last_change is not None:
             options.update(expected_parameter_key=_LAST_CHANGE, expected_parameter_value=last_change)
         context = ttypes.EnvironmentContext(properties=options)
-        database, name = entries.wire(identifier[:-1]), identifier[-1]
+        database, name = entries.wire_name(identifier[:-1]), identifier[-1]
         try:
             self.metastore.write(
                 lambda client: client.alter_table_with_environment_context(database, name, table, context),
@@ -315,27 +317,26 @@ class Tables:
 
 
 def make_directory(metastore: Metastore, location: str, database: Identifier = (entries.DEFAULT_DATABASE,)) -> None:
-    """Create the directory ``location`` on the server, without leaving an entry.
+    """Make the server create the directory ``location``, without leaving an entry.
 
-    A server that cannot finish a create deletes the directory that it made, with all files in it. Of two clients that
-    create one object at once, the slower one would delete the files of the faster one. The server does not delete a
-    directory that existed before the create, so this creates it first.
+    A server that fails in a create deletes the directory that it made, with all files in it. If two clients create one
+    object at once, the slower one's failure would delete the files of the faster one. The server does not delete a
+    directory that existed before the create, so this function creates it first.
 
-    It uses the same behaviour: it asks for a table at a new place below ``location``, with a primary key on a column
-    that the table does not have. The server creates the place, and so ``location`` above it, rejects the key, undoes
-    the table and deletes the place; ``location`` stays. There is no entry at any moment, so an interruption leaves
-    none, and no entry ever points at or above ``location``.
+    It requests a table at a new path below ``location``, with a primary key on a column that the table does not have.
+    The server creates the path, and so ``location`` above it, rejects the key, rolls back the table and deletes the new
+    path; ``location`` stays. There is no entry at any moment, so an interruption leaves none.
 
     Args:
-        location: the directory.
-        database: one that exists, in which the caller may create tables.
+        location: the directory to create.
+        database: an existing database in which the caller may create tables.
 
     Raises:
-        InvalidInputError: the server has no library for such a place.
+        InvalidInputError: the server has no library for the scheme of ``location``.
         PermissionDeniedError: the caller may not create tables in ``database``, or directories there.
     """
     table = entries.plain_table((*database, f"lancens_{uuid.uuid4().hex}"), locations.new_place_in(location))
-    impossible = ttypes.SQLPrimaryKey(
+    invalid_key = ttypes.SQLPrimaryKey(
         table_db=table.dbName,
         table_name=table.tableName,
         column_name="missing",
@@ -345,23 +346,23 @@ def make_directory(metastore: Metastore, location: str, database: Identifier = (
     )
     doing = f"making directory {locations.redact(location)}"
     try:
-        metastore.write(lambda client: client.create_table_with_constraints(table, [impossible], []), doing)
+        metastore.write(lambda client: client.create_table_with_constraints(table, [invalid_key], []), doing)
     except errors.InvalidInputError as error:
         if not isinstance(error.__cause__, ttypes.InvalidObjectException):
             raise
-        return  # also for a missing database, which the next create reports
-    # A service without keys has created the table; it points at a place that is always empty.
-    metastore.write(lambda client: client.drop_table(entries.wire(database), table.tableName, False), doing)
+        return  # the key is rejected, or the database is missing, which the next create reports
+    # A service that ignores keys has created the table; its path is empty.
+    metastore.write(lambda client: client.drop_table(entries.wire_name(database), table.tableName, False), doing)
 
 
-def _part(table: Table, changes: PropertyChanges, location: str | None) -> object:
-    """Return the part of a table that a change is about."""
+def _changed_part(table: Table, changes: PropertyChanges, location: str | None) -> object:
+    """Return the values of the fields that a change sets or removes."""
     parameters = table.parameters
     touched = {key: parameters.get(key) for key in (*changes.set, *changes.remove)}
     return touched, table.sd.location if location is not None else None
 
 
 def _later_than(last_change: str | None) -> str:
-    """Return the time of a change now, in seconds, later than the last one."""
+    """Return the time now in seconds, as text, but later than ``last_change``."""
     last = int(last_change) if last_change and last_change.isdecimal() else 0
     return str(max(int(time.time()), last + 1))

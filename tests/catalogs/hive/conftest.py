@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.entries import wire_name
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import raw
@@ -120,7 +120,7 @@ def database(server: Metastore, above: Identifier, backend: Hive2Backend) -> Ite
     yield name
     with raw(server.uri) as client:
         if name[-1] in client.get_databases(f"@{name[0]}#*" if above else "*"):
-            client.drop_database(wire(name), False, True)
+            client.drop_database(wire_name(name), False, True)
 
 
 @pytest.fixture(scope="session")

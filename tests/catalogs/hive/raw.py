@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.connection import connect
-from reconciler.backends.hive.entries import catalog_in, wire
+from reconciler.backends.hive.entries import catalog_name, wire_name
 from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def plain_table(
     return Table(
         tableName=identifier[-1],
         dbName=identifier[-2],
-        catName=catalog_in(identifier[:-1]),
+        catName=catalog_name(identifier[:-1]),
         owner="somebody",
         tableType=table_type,
         parameters=dict(parameters or {}),
@@ -75,7 +75,7 @@ def put(uri: str, table: Table) -> None:
 def drop(uri: str, identifier: Identifier) -> None:
     """Drop the entry of a table."""
     with raw(uri) as client:
-        client.drop_table(wire(identifier[:-1]), identifier[-1], False)
+        client.drop_table(wire_name(identifier[:-1]), identifier[-1], False)
 
 
 def fetch(uri: str, identifier: Identifier) -> Table:
@@ -84,7 +84,7 @@ def fetch(uri: str, identifier: Identifier) -> Table:
 
     *database, name = identifier
     with raw(uri) as client:
-        request = GetTableRequest(dbName=database[-1], tblName=name, catName=catalog_in(database))
+        request = GetTableRequest(dbName=database[-1], tblName=name, catName=catalog_name(database))
         table: Table = client.get_table_req(request).table
     return table
 
@@ -92,7 +92,7 @@ def fetch(uri: str, identifier: Identifier) -> Table:
 def fetch_database(uri: str, identifier: Identifier) -> Database:
     """Return the struct of a database."""
     with raw(uri) as client:
-        database: Database = client.get_database(wire(identifier))
+        database: Database = client.get_database(wire_name(identifier))
     return database
 
 
@@ -113,8 +113,8 @@ def entries(uri: str) -> dict[Identifier, str]:
                 found[catalog,] = client.get_catalog(GetCatalogRequest(catalog)).catalog.locationUri
             for name in client.get_databases("*" if catalog is None else f"@{catalog}#*"):
                 database = (name,) if catalog is None else (catalog, name)
-                found[database] = client.get_database(wire(database)).locationUri
-                for table in client.get_all_tables(wire(database)):
+                found[database] = client.get_database(wire_name(database)).locationUri
+                for table in client.get_all_tables(wire_name(database)):
                     request = GetTableRequest(dbName=name, tblName=table, catName=catalog)
                     descriptor = client.get_table_req(request).table.sd
                     found[*database, table] = (descriptor and descriptor.location) or ""

@@ -15,7 +15,7 @@ from lance_namespace import DropNamespaceRequest, errors
 
 import reconciler
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.entries import wire_name
 from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest, EnvironmentContext
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
@@ -136,7 +136,7 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     assert types == {"ours": "EXTERNAL_TABLE", "equal": "MANAGED_TABLE", "unnamed": "MANAGED_TABLE"}
     assert reconciler.plan(manifest).is_empty
     with raw(server.uri) as client:  # what an engine's DROP TABLE sends
-        client.drop_table(wire(database), "ours", True)
+        client.drop_table(wire_name(database), "ours", True)
     assert digests(Path(lake)) == before
 
 
@@ -165,7 +165,7 @@ def test_a_table_that_a_drop_would_purge_is_repaired_if_owned_and_else_noted(
     assert reconciler.plan(manifest).is_empty
     with raw(server.uri) as client:  # what an engine's DROP TABLE sends
         for name in places:
-            client.drop_table(wire(database), name, True)
+            client.drop_table(wire_name(database), name, True)
     assert digests(places["ours"]) == before["ours"]
     assert places["theirs"].exists() is (server.version != "4.1")  # what "ours" would have lost as well
 
@@ -175,7 +175,7 @@ def _set_purge(server: Metastore, table: Identifier) -> None:
     struct = fetch(server.uri, table)
     struct.parameters["external.table.purge"] = "True"
     with raw(server.uri) as client:
-        client.alter_table_with_environment_context(wire(table[:-1]), table[-1], struct, EnvironmentContext())
+        client.alter_table_with_environment_context(wire_name(table[:-1]), table[-1], struct, EnvironmentContext())
 
 
 def test_no_write_leaves_a_table_that_a_drop_would_purge(

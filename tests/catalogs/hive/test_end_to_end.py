@@ -16,7 +16,7 @@ from lance_namespace import DropNamespaceRequest
 import reconciler
 from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.backends import registry
-from reconciler.backends.hive.entries import catalog_in, wire
+from reconciler.backends.hive.entries import catalog_name, wire_name
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
@@ -60,11 +60,11 @@ def look(server: Metastore, path: str) -> Mapping[str, str] | None:
                     client.get_catalog(GetCatalogRequest(name))
                     return {}
                 case 1:
-                    struct = client.get_database(wire(identifier))
+                    struct = client.get_database(wire_name(identifier))
                     fields = {"description": struct.description, "ownerName": struct.ownerName}
                     return {**(struct.parameters or {}), **fields}
                 case _:
-                    request = GetTableRequest(dbName=above[-1], tblName=name, catName=catalog_in(above))
+                    request = GetTableRequest(dbName=above[-1], tblName=name, catName=catalog_name(above))
                     parameters: Mapping[str, str] = client.get_table_req(request).table.parameters
                     return parameters
         except NoSuchObjectException:

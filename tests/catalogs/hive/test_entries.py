@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from reconciler.backends.hive.entries import (
     alter_catalog,
     alter_database,
-    catalog_of,
-    database_of,
-    namespace_of_catalog,
-    namespace_of_database,
+    live_catalog,
+    live_database,
+    new_catalog,
+    new_database,
 )
 from reconciler.backends.hive.gen.ttypes import Catalog
 from reconciler.model.errors import InvalidInputError
@@ -38,14 +38,14 @@ database_properties = st.dictionaries(
 @example({"catalog.description": 'properties: {"a": "b"}', "catalog.location-uri": "/lake/cat"})
 @example({"catalog.description": "two\nproperties: {", "catalog.location-uri": "/lake/cat"})
 def test_the_properties_of_a_catalog_come_back_as_given(properties: dict[str, str]) -> None:
-    assert namespace_of_catalog(("cat",), catalog_of("cat", properties)).properties == properties
+    assert live_catalog(("cat",), new_catalog("cat", properties)).properties == properties
 
 
 @given(catalog_properties, catalog_properties, st.sets(text))
 def test_altering_a_catalog_is_a_merge(before: dict[str, str], new: dict[str, str], gone: set[str]) -> None:
     changes = PropertyChanges(new, frozenset(gone | before.keys()) - new.keys())
-    altered = alter_catalog(catalog_of("cat", before), changes)
-    assert namespace_of_catalog(("cat",), altered).properties == changes.applied_to(before)
+    altered = alter_catalog(new_catalog("cat", before), changes)
+    assert live_catalog(("cat",), altered).properties == changes.applied_to(before)
     assert altered.description  # a server takes an empty one for none given
 
 
@@ -54,26 +54,26 @@ def test_altering_a_catalog_is_a_merge(before: dict[str, str], new: dict[str, st
     ["plain", 'properties: {"a"', "properties: {1: 2}", 'properties: {"a": 1}', 'properties: {"a": "b"}\n', ""],
 )
 def test_what_a_person_wrote_is_no_properties(description: str) -> None:
-    found = namespace_of_catalog(("cat",), Catalog(name="cat", description=description, locationUri="/lake"))
+    found = live_catalog(("cat",), Catalog(name="cat", description=description, locationUri="/lake"))
     expected = {"catalog.location-uri": "/lake", "catalog.description": description}
     assert found.properties == {key: value for key, value in expected.items() if value}
 
 
 @given(database_properties)
 def test_the_properties_of_a_database_come_back_as_given(properties: dict[str, str]) -> None:
-    assert namespace_of_database(NAME, database_of(NAME, properties)).properties == properties
+    assert live_database(NAME, new_database(NAME, properties)).properties == properties
 
 
 @given(database_properties, database_properties, st.sets(text))
 def test_altering_a_database_is_a_merge(before: dict[str, str], new: dict[str, str], gone: set[str]) -> None:
     changes = PropertyChanges(new, frozenset(gone | before.keys()) - new.keys())
-    database = database_of(NAME, before)
+    database = new_database(NAME, before)
     alter_database(database, changes)
-    assert namespace_of_database(NAME, database).properties == changes.applied_to(before)
+    assert live_database(NAME, database).properties == changes.applied_to(before)
 
 
 def test_a_database_keeps_its_location_when_it_loses_the_property() -> None:
-    database = database_of(NAME, {"database.location-uri": "/lake"})
+    database = new_database(NAME, {"database.location-uri": "/lake"})
     alter_database(database, PropertyChanges(remove=frozenset({"database.location-uri"})))
     assert database.locationUri == "/lake"
 
@@ -81,10 +81,10 @@ def test_a_database_keeps_its_location_when_it_loses_the_property() -> None:
 @pytest.mark.parametrize("key", ["database.description", "database.owner", "database.location-uri"])
 def test_an_empty_field_is_refused(key: str) -> None:
     with pytest.raises(InvalidInputError, match=f"`{key}` is empty"):
-        database_of(NAME, {key: ""})
+        new_database(NAME, {key: ""})
 
 
 @pytest.mark.parametrize("key", ["catalog.description", "catalog.location-uri"])
 def test_an_empty_field_of_a_catalog_is_refused(key: str) -> None:
     with pytest.raises(InvalidInputError, match=f"`{key}` is empty"):
-        catalog_of("cat", {key: ""})
+        new_catalog("cat", {key: ""})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.backends.hive.entries import catalog_of
+from reconciler.backends.hive.entries import new_catalog
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.live import PropertyChanges
@@ -62,7 +62,7 @@ def catalog(server: Metastore, lake: str, data: Path) -> Iterator[str]:
     if server.impl == "hive2":
         pytest.skip("2.x has no catalogs")
     name = f"cat_{uuid.uuid4().hex[:12]}"
-    made = catalog_of(name, {"lancens.managed-by": "tidy/lake", "catalog.location-uri": lake})
+    made = new_catalog(name, {"lancens.managed-by": "tidy/lake", "catalog.location-uri": lake})
     with raw(server.uri) as client:
         client.create_catalog(CreateCatalogRequest(made))
         assert locations.same(client.get_database(f"@{name}#default").locationUri, lake)

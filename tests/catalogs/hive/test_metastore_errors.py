@@ -10,7 +10,7 @@ from thrift.Thrift import TApplicationException
 
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
-from reconciler.backends.hive.metastore_errors import detail, translated
+from reconciler.backends.hive.metastore_errors import first_line, translated
 from reconciler.model.errors import (
     BackendError,
     ErrorCode,
@@ -83,11 +83,11 @@ def test_errors_of_the_lance_namespace_pass() -> None:
     ],
 )
 def test_the_detail_is_the_first_line_without_java_names(text: str, shown: str) -> None:
-    assert detail(ttypes.MetaException(text)) == shown
+    assert first_line(ttypes.MetaException(text)) == shown
 
 
 def test_a_long_detail_is_cut() -> None:
-    assert len(detail(ttypes.MetaException("x" * 10_000))) == 300
+    assert len(first_line(ttypes.MetaException("x" * 10_000))) == 300
 
 
 def _create(answer: Exception, look: Callable[[], object]) -> None:

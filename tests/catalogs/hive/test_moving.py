@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.entries import wire_name
 from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
@@ -21,7 +21,7 @@ from tests.servers.hive import Metastore
 def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> Place:
     def location(identifier: Identifier) -> str | None:
         with raw(server.uri) as client:
-            names = client.get_all_tables(wire(identifier[:-1]))
+            names = client.get_all_tables(wire_name(identifier[:-1]))
         return str(fetch(server.uri, identifier).sd.location) if identifier[-1] in names else None
 
     return Place(server.impl, {"uri": server.uri, "root": lake}, connect, location, above, Path(lake))
@@ -50,7 +50,7 @@ def test_from_one_catalog_to_another_the_entry_is_re_created(
     entry.sd.serdeInfo.parameters = {"c": "d"}
     entry.sd.cols = [FieldSchema("id", "bigint", "the key")]
     with raw(server.uri) as client:
-        client.alter_table_with_environment_context(wire(old[:-1]), old[-1], entry, EnvironmentContext())
+        client.alter_table_with_environment_context(wire_name(old[:-1]), old[-1], entry, EnvironmentContext())
     plan = apply(place.manifest(tmp_path, {new: USERS}, (old, new)))
     assert ("/".join(new), Action.MOVE_TABLE) in actions(plan)
     [change] = [change for change in plan.changes if change.action is Action.MOVE_TABLE]

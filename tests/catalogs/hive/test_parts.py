@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.backends.hive import tables
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.entries import wire_name
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import NamespaceNotFoundError
@@ -41,7 +41,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def touched(monkeypatch: pytest.MonkeyPatch) -> set[Identifier]:
     """The databases that are asked for, or looked into, from here on."""
     asked: set[Identifier] = set()
-    fetch, picked = Databases.fetch, Tables.picked
+    fetch, picked = Databases.fetch, Tables.filtered_names
 
     def fetching(self: Databases, name: Identifier) -> Database:
         asked.add(name)
@@ -52,7 +52,7 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> set[Identifier]:
         return picked(self, database)
 
     monkeypatch.setattr(Databases, "fetch", fetching)
-    monkeypatch.setattr(Tables, "picked", picking)
+    monkeypatch.setattr(Tables, "filtered_names", picking)
     return asked
 
 
@@ -75,7 +75,7 @@ def test_only_the_tables_named_are_loaded(
 ) -> None:
     _fill(server, database, lake)
     if not filtered:
-        monkeypatch.setattr(tables, "IS_LANCE", "no such field = 1")
+        monkeypatch.setattr(tables, "LANCE_FILTER", "no such field = 1")
     backend = connect(**{"client.batch-size": "2"})
     assert backend.reads_by_name
     named = [(*database, name) for name in ("t1", "t3", "t4", "never_made")]
@@ -123,7 +123,7 @@ def test_every_table_that_is_no_external_lance_table_is_foreign(
     assert found[(*database, "managed")] == ForeignTable((*database, "managed"), place, "lance, MANAGED_TABLE")
     assert found[(*database, "berg")].location == place
     with raw(server.uri) as client:
-        assert len(found) == len(client.get_all_tables(wire(database))) - 3
+        assert len(found) == len(client.get_all_tables(wire_name(database))) - 3
 
 
 def test_namespaces_without_tables_have_no_foreign_ones_and_missing_ones_are_not_found(

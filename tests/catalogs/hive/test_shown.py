@@ -10,7 +10,7 @@ import pytest
 
 import reconciler
 from reconciler.applier.report import Status
-from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.entries import wire_name
 from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
@@ -55,9 +55,13 @@ def test_cut_off_between_two_writes_it_goes_on(showing: Showing, server: Metasto
         with raw(server.uri) as client:
             table = fetch(server.uri, showing.table)
             table.sd.cols = []
-            client.alter_table_with_environment_context(wire(showing.namespace), "users", table, EnvironmentContext())
+            client.alter_table_with_environment_context(
+                wire_name(showing.namespace), "users", table, EnvironmentContext()
+            )
             table.sd.cols = [FieldSchema("id", "array<int>", None), FieldSchema("name", "string", None)]
-            client.alter_table_with_environment_context(wire(showing.namespace), "users", table, EnvironmentContext())
+            client.alter_table_with_environment_context(
+                wire_name(showing.namespace), "users", table, EnvironmentContext()
+            )
         saved = planned(manifest)
         assert actions(saved) == [("/".join(showing.table), Action.UPDATE_TABLE)]
         proxy.reset(cut)

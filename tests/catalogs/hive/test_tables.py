@@ -125,7 +125,7 @@ def test_a_refused_filter_is_done_without_and_said_in_the_log(
     calls: Counter[str],
 ) -> None:
     made = _fill(server, database, 3, 7, tmp_path)
-    monkeypatch.setattr(tables, "IS_LANCE", "no such field = 1")
+    monkeypatch.setattr(tables, "LANCE_FILTER", "no such field = 1")
     with caplog.at_level(logging.DEBUG, logger="reconciler.backends.hive"):
         found = backend.scan(Scope(("/".join(database) + "/**",)))
         assert {(*database, name) for name in backend.child_tables(database)} == made
@@ -138,8 +138,8 @@ def test_what_goes_between_list_and_load_is_left_out_and_what_stays_is_read(
 ) -> None:
     backend.insert_table((*database, "there"), lake, {})
     backend.insert_table((*database, "stays"), lake, {})
-    picked, load = Tables.picked, Tables.load_batch
-    monkeypatch.setattr(Tables, "picked", lambda self, name: [*(picked(self, name) or ()), "went_away"])
+    picked, load = Tables.filtered_names, Tables.load_batch
+    monkeypatch.setattr(Tables, "filtered_names", lambda self, name: [*(picked(self, name) or ()), "went_away"])
     monkeypatch.setattr(
         Tables, "load_batch", lambda self, batch: [table for table in load(self, batch) if table.tableName != "stays"]
     )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reconciler.backends.hive.entries import catalog_in, wire
+from reconciler.backends.hive.entries import catalog_name, wire_name
 from tests.catalogs.hive.raw import drop, fetch, fetch_database, plain_table, put, raw
 from tests.servers.fault_proxy import THRIFT_FAULTS
 from tests.servers.hive import Metastore, Version, metastore
@@ -63,7 +63,9 @@ class Hive(Target):
         database = self.identifier(room, path)
         place = str(room.lake / room.token / f"{path[-1]}.db")
         with raw(self.server.uri) as client:
-            client.create_database(Database(path[-1], None, place, dict(properties), catalogName=catalog_in(database)))
+            client.create_database(
+                Database(path[-1], None, place, dict(properties), catalogName=catalog_name(database))
+            )
 
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
         marked = {"EXTERNAL": "TRUE", "table_type": "lance", **properties}
@@ -97,7 +99,7 @@ class Hive(Target):
 
         identifier = self.identifier(room, path)
         with raw(self.server.uri) as client:
-            database, context = wire(identifier[:-1]), EnvironmentContext()
+            database, context = wire_name(identifier[:-1]), EnvironmentContext()
             client.alter_table_with_environment_context(database, identifier[-1], entry, context)
 
     def remove(self, room: Room, path: Path_) -> None:
@@ -127,7 +129,7 @@ class Hive(Target):
                     "description": database.description,
                     "properties": dict(database.parameters or {}),
                 }
-                for table in client.get_all_tables(wire(identifier)):
+                for table in client.get_all_tables(wire_name(identifier)):
                     found[f"table {room.token}/{name}/{table}"] = self._table((*identifier, table))
         return found
 
