@@ -49,7 +49,10 @@ def run(environment: Mapping[str, str]) -> int:
 
 
 def _run_command(job: Job) -> StepOutcome:
-    """Run the command of ``job``, and comment on the pull request if that is due; no error leaves this function."""
+    """Run the command of ``job``, and turn every error into an outcome.
+
+    A failure, and any apply, is also commented on the pull request.
+    """
     try:
         outcome = _choose_command(job)(job)
     except ManifestError as error:
@@ -76,7 +79,7 @@ def _run_command(job: Job) -> StepOutcome:
 
 
 def _choose_command(job: Job) -> Callable[[Job], StepOutcome]:
-    """Return the function of the input `command`, or one that only validates if the event is not fully trusted.
+    """Return the function of the command, or one that only validates.
 
     An untrusted manifest never reaches a catalog or a secret.
 
@@ -126,7 +129,7 @@ def _failure(error: BaseException, message: str) -> StepOutcome:
 
 
 def _comment(job: Job, outcome: StepOutcome) -> None:
-    """Write the page of ``outcome`` as a comment on the pull request; warn if GitHub refuses that."""
+    """Comment ``outcome`` on the pull request; if GitHub refuses, warn."""
     context = job.context
     signature = f"{key_prefix(job.key)}commit `{context.commit}` · [run]({context.run_url})"
     text = f"\n{outcome.page}\n<sub>{signature}</sub>\n"

@@ -1,4 +1,4 @@
-"""Commit statuses that record applies, so that the run of an older commit cannot undo a newer one.
+"""Record applies as commit statuses, so that an older commit cannot undo a newer.
 
 A newer commit counts once its apply has begun. So the first of two queued runs goes on, and a push that applies nothing
 stops no run. https://docs.github.com/en/rest/commits/statuses
@@ -22,7 +22,7 @@ _HISTORY = """query($owner: String!, $name: String!, $branch: String!, $context:
 
 
 def check_not_superseded(job: Job, plan: Plan) -> None:
-    """Check that no newer commit of the branch was applied with a manifest that differs from that of ``plan``.
+    """Check that no newer commit of the branch was applied with another manifest.
 
     Raises:
         RefusedError: a newer commit was applied, and ``plan`` may undo its changes.
@@ -43,7 +43,7 @@ def check_not_superseded(job: Job, plan: Plan) -> None:
 
 
 def set_commit_status(job: Job, plan: Plan, state: Literal["pending", "success", "failure"]) -> None:
-    """Record on the commit that the apply of ``plan`` has begun (`pending`), or how it has ended.
+    """Record that the apply of ``plan`` has begun (`pending`), or how it ended.
 
     Raises:
         GitHubError: the status cannot be set.
@@ -78,7 +78,7 @@ def _is_descendant(job: Job, newer: str) -> bool:
 
 
 def _newer_applied_commits(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the commits of ``branch`` newer than this run's whose apply has begun, newest first, with their status."""
+    """Yield newer commits whose apply has begun, newest first, and their status."""
     owner, _, name = job.context.repository.partition("/")
     variables, more = {"owner": owner, "name": name, "branch": branch, "context": _status_context(job)}, True
     while more:

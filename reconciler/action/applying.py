@@ -87,7 +87,7 @@ def _find_approval(job: Job) -> tuple[PullRequest, Approval]:
 
 
 def _check_saved(job: Job, saved: Plan) -> None:
-    """Check that ``saved`` has the digest of the input `expect-digest`, or else of the approved plan.
+    """Check that ``saved`` has the expected digest, or else the approved one.
 
     Raises:
         RefusedError: it has another digest, or no plan was approved.
@@ -106,7 +106,7 @@ def _check_saved(job: Job, saved: Plan) -> None:
 
 
 def _approved_plan(job: Job, current: Plan) -> Plan:
-    """Check that the merged pull request showed every change of ``current``; return it with the approved data.
+    """Return ``current`` with the approved versions of data, if it was approved.
 
     Raises:
         RefusedError: it differs, or no plan was approved.
@@ -127,7 +127,7 @@ def _approved_plan(job: Job, current: Plan) -> Plan:
 
 
 def _check_same_options(job: Job, current: Plan) -> None:
-    """Check that ``current``, which is empty, was made with the options of the approved plan.
+    """Check that an empty plan was made with the options of the approved one.
 
     Raises:
         RefusedError: it was not, so some approved changes may not have been planned.
@@ -140,7 +140,7 @@ def _check_same_options(job: Job, current: Plan) -> None:
 
 
 def _plan_changed_error(pull_request: PullRequest, approval: Approval, current: Plan, cause: str) -> RefusedError:
-    """Return the error that ``current`` is not the approved plan; ``cause`` names what has changed since."""
+    """Return the error that ``cause`` has changed since ``approval``."""
     return RefusedError(
         FailureReason.PLAN_CHANGED,
         f"the plan is not the one that pull request {pull_request.number} showed (plan {approval.plan_digest[:12]} of "
@@ -151,7 +151,9 @@ def _plan_changed_error(pull_request: PullRequest, approval: Approval, current: 
 
 
 def _plan_comment(job: Job, pull_request: PullRequest) -> Comment | None:
-    """Return the comment that shows the plan of the merged commit; without one, the newest comment on any plan.
+    """Return the comment on the plan of the merged commit.
+
+    Without one, it is the newest comment on a plan with this key, or None.
 
     Raises:
         RefusedError: several comments show a plan of that commit.
@@ -214,7 +216,7 @@ def _apply_saved(job: Job) -> StepOutcome:
 
 
 def _carry_out(job: Job, plan: Plan) -> StepOutcome:
-    """Apply ``plan`` and set the commit status; the first SIGINT or SIGTERM stops it after the started changes.
+    """Apply ``plan``, record that on the commit, and return the outcome.
 
     Raises:
         RefusedError: a newer commit was applied.
@@ -241,7 +243,10 @@ def _carry_out(job: Job, plan: Plan) -> StepOutcome:
 
 
 def _event_handler(job: Job, plan: Plan) -> Callable[[Event], None]:
-    """Return a function that prints each result, and sets the commit status before the first change starts."""
+    """Return a function that prints each result.
+
+    It sets the commit status before the first change starts.
+    """
     events = count()
 
     def handle(event: Event) -> None:
@@ -275,7 +280,7 @@ def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepOutcome:
 
 @contextmanager
 def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Set ``stop`` on SIGINT and SIGTERM, so that a cancelled run finishes its current changes."""
+    """Set ``stop`` on SIGINT and SIGTERM: started changes end, no other starts."""
 
     def on_signal(_number: int, _frame: object) -> None:
         stop.set()

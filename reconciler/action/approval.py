@@ -33,7 +33,7 @@ _PLAN_LINE = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
 
 @dataclass(frozen=True, slots=True)
 class PlanOrigin:
-    """The commit whose plan a comment shows, and the run that made the plan, as ``RUN.ATTEMPT``."""
+    """The commit whose plan a comment shows, and the run as ``RUN.ATTEMPT``."""
 
     commit: str
     run_attempt: str
@@ -49,7 +49,10 @@ class ConfigChanges:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The plan that a pull request showed for ``commit``, as digests; ``plan`` is None if it was too large."""
+    """The digests of the plan that a pull request showed for ``commit``.
+
+    ``plan`` is the plan itself, or None if it was too large for the comment.
+    """
 
     plan_digest: str
     manifest_digest: str
@@ -60,7 +63,7 @@ class Approval:
     plan: Plan | None = None
 
     def covers(self, plan: Plan) -> bool:
-        """Return whether every change of ``plan`` was approved, with its manifest, services and options.
+        """Return whether ``plan``, or a plan that includes it, was approved.
 
         Approved changes that are done already may be missing. Objects that ``plan`` does not touch may have changed.
         """
@@ -69,7 +72,10 @@ class Approval:
         return plan_digests == approved and all(_digest(change) in self.change_digests for change in plan.changes)
 
     def with_approved_data(self, plan: Plan) -> Plan:
-        """Return ``plan`` with the dataset versions of the approved plan, so that the applier refuses newer data."""
+        """Return ``plan`` with the dataset versions of the approved plan.
+
+        The applier then refuses tables whose data is another one.
+        """
         versions = {comparable_json(change): change.dataset for change in (self.plan.changes if self.plan else ())}
         changes = (
             change.model_copy(update={"dataset": versions.get(comparable_json(change), change.dataset)})
@@ -94,7 +100,7 @@ def options_digest(plan: Plan) -> str:
 
 
 def marker_prefix(kind: str, key: str) -> str:
-    """Return the start of the first line of every text about the plan with the digest ``key``.
+    """Return how every text about the plan with the digest ``key`` begins.
 
     ``kind`` is what the text is about: `plan`, `apply` or `drift`.
     """
@@ -102,7 +108,7 @@ def marker_prefix(kind: str, key: str) -> str:
 
 
 def marker(kind: str, key: str, by: str) -> str:
-    """Return the first line of a text; ``by`` identifies its writer, a step or a selection."""
+    """Return the first line of a text; ``by`` identifies the step or selection."""
     return f"{marker_prefix(kind, key)} by={by} -->"
 
 
@@ -112,14 +118,14 @@ def origin_line(origin: PlanOrigin) -> str:
 
 
 def read_origin(body: str) -> PlanOrigin | None:
-    """Return the origin of the plan that the comment ``body`` shows, or None if it shows no plan."""
+    """Return the origin of the plan in the comment ``body``; None without a plan."""
     lines = body.splitlines()
     match = _ORIGIN_LINE.fullmatch(lines[1]) if len(lines) > 1 else None
     return PlanOrigin(*match.groups()) if match else None
 
 
 def comparable_json(entry: Entry) -> str:
-    """Return ``entry`` as JSON that is equal in two plans if the same change would be made to the same state.
+    """Return ``entry`` as JSON, to compare with the entries of another plan.
 
     It leaves out the line in the manifest, the order in the plan, and the latest version of the dataset.
     """
@@ -132,7 +138,7 @@ def _digest(change: Change) -> bytes:
 
 
 def approval_line(plan: Plan) -> str:
-    """Return the third line of a comment that shows the whole ``plan``: the digests of an :class:`Approval`."""
+    """Return the third line of a comment: the digests that approve ``plan``."""
     changes = base64.b64encode(b"".join(map(_digest, plan.changes))).decode()
     return (
         f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} "
@@ -160,7 +166,10 @@ def read_approval(body: str) -> Approval | None:
 
 
 def _read_plan(line: str, digest: str) -> Plan | None:
-    """Return the plan in the last line of a comment; None if it is missing, damaged or has another digest."""
+    """Return the plan in the last line of a comment, or None.
+
+    It is None if the line holds no plan, is damaged, or has a plan with another digest.
+    """
     match = _PLAN_LINE.fullmatch(line)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""The command `audit`: audit the catalogs of the manifest, and add the report to the artifact."""
+"""The command `audit`: audit the catalogs, and add the report to the artifact."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_ANNOTATION = 4_000
 
 
 def audit(job: Job) -> StepOutcome:
-    """Audit the catalogs, write the report into the artifact's folder, and return the outcome.
+    """Audit the catalogs, and write the report into the artifact's folder.
 
     Raises:
         ManifestError: the manifest cannot be used.

@@ -28,7 +28,7 @@ class Comment:
 
 
 def _own_documents(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the comments or issues whose text begins with ``marker`` and whose author is the user of the token.
+    """Yield the comments or issues by the token's user that begin with ``marker``.
 
     The marker alone proves nothing: anybody who can comment can write it.
     """
@@ -39,7 +39,10 @@ def _own_documents(github: GitHub, documents: Iterable[Mapping[str, Any]], marke
 
 
 def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
-    """Yield the comments on pull request ``number`` by the token's user that begin with ``marker``, oldest first."""
+    """Yield the own comments that begin with ``marker``, the oldest first.
+
+    They are comments on pull request ``number`` by the user of the token.
+    """
     for document in _own_documents(github, github.pages(f"/issues/{number}/comments"), marker):
         yield Comment(int(document["id"]), str(document["node_id"]), str(document["body"]), str(document["html_url"]))
 

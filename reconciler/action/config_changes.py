@@ -46,7 +46,7 @@ _INTRODUCTION = (
 
 
 def find_config_changes(job: Job) -> ConfigChanges:
-    """Return the differences of every ``config`` from the base of the pull request, as Markdown.
+    """Return how every ``config`` differs from the base, as Markdown.
 
     If the base cannot be read, the text says so, and the plan goes on.
 
@@ -76,7 +76,7 @@ def _section(lines: Iterable[str]) -> str:
 
 
 def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
-    """Yield the lines of each catalog and each file of variables that differs from the base commit."""
+    """Yield the lines of each catalog and file of variables that differs."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(item["path"]): str(item["sha"]) for item in answer.get("tree", []) if item.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
 def _changed_variables(
     job: Job, manifest: Manifest, tree: Mapping[str, str], path: str, scratch: Path
 ) -> Iterator[str]:
-    """Yield the lines of the variables in the file ``path`` that a ``config`` uses and the pull request changes.
+    """Yield the lines of changed variables in ``path`` that a ``config`` uses.
 
     ``tree`` has the names that git gives the contents of the base's files, ``scratch`` is a file to overwrite.
     """
@@ -139,14 +139,17 @@ def _config_texts(manifest: Manifest) -> dict[str, dict[str, str]]:
 
 
 def _diff_lines(key: str, before: str | None, after: str | None, redact_as: str) -> Iterator[str]:
-    """Yield a line for each side of a value that differs, redacted as the value of the key ``redact_as``."""
+    """Yield the old and the new line of a value that differs.
+
+    Both are redacted as a value of the key ``redact_as``.
+    """
     for sign, text in (("-", before), ("+", after)) if before != after else ():
         if text is not None:
             yield f"{sign}   {display.key(key)}: {display.value(redact_value(redact_as, text))}"
 
 
 def _changed_files(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each file that the ``config`` of ``catalog`` reads and the pull request changes."""
+    """Yield a line for each changed file that the ``config`` reads."""
     workspace = os.path.realpath(job.context.workspace)
     for key, path in files_read_by(catalog.config):
         traversed = [os.path.relpath(hop, workspace) for hop in _paths_traversed(path)]
@@ -163,7 +166,7 @@ def _paths_traversed(path: str) -> Iterator[str]:
 
 
 def _blob_name_of(path: Path) -> str | None:
-    """Return the name that git gives the content of a file or symbolic link; None if there is neither."""
+    """Return git's name of the content of a file or link; None without one."""
     if path.is_symlink():
         return _blob_name(os.fsencode(path.readlink()))
     return _blob_name(path.read_bytes()) if path.is_file() else None
@@ -196,7 +199,10 @@ def _load_base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | st
 
 
 def _base_content(job: Job, checkout_file: Path, sha: str) -> tuple[bytes, bool]:
-    """Return the content that git names ``sha``, and whether it had to be fetched because the checkout differs."""
+    """Return the content that git names ``sha``, and whether it was fetched.
+
+    It is fetched if ``checkout_file`` has another content.
+    """
     data = checkout_file.read_bytes() if checkout_file.is_file() else b""
     if _blob_name(data) == sha:
         return data, False

@@ -77,7 +77,7 @@ class StepContext:
 
 
 def read_context(environment: Mapping[str, str]) -> StepContext:
-    """Return the context that the environment variables and the file of the event describe.
+    """Return the context that the runner describes in ``environment``.
 
     Raises:
         InputError: this is not a step of a workflow, or the event cannot be read.

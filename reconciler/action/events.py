@@ -69,7 +69,10 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str, branch: s
 
 
 def _is_queued(document: Mapping[str, Any], branch: str) -> bool:
-    """Return whether a merge queue made the commit, by the branch of this run or of the run that triggered it."""
+    """Return whether a merge queue made the commit.
+
+    The branch of this run, or of the run that triggered it, tells.
+    """
     run = document.get("workflow_run")
     triggering_run = run if isinstance(run, Mapping) else {}
     branches = (branch, str(triggering_run.get("head_branch")))

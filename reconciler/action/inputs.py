@@ -47,7 +47,7 @@ class Command(StrEnum):
 
 
 class CommentWhen(StrEnum):
-    """When a pull request gets a comment; :attr:`NEVER` also turns off the issue that reports drift."""
+    """When a pull request gets a comment; for `drift`, whether it keeps an issue."""
 
     CHANGES_ONLY = "changes-only"
     ALWAYS = "always"

@@ -42,8 +42,9 @@ class InstallError(Exception):
 
 
 def locked_requirements(action_path: str, extras: "Collection[str]") -> str:
-    """Return the entries of the checkout's lock that lancens with ``extras`` needs, to be built and to run.
+    """Return the entries of the lock that lancens with ``extras`` needs.
 
+    They are those needed to run and to build it.
     Raises:
         InstallError: the project has no such extra.
     """
@@ -65,12 +66,12 @@ def locked_requirements(action_path: str, extras: "Collection[str]") -> str:
 
 
 def _entries(lock: str) -> "list[str]":
-    """Return the entries of a lock, each with its hashes and its comment on the dependents."""
+    """Return the entries of a lock, each with its hashes and comments."""
     return [block for block in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE) if _ENTRY.match(block)]
 
 
 def _direct_dependencies(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str]":
-    """Return the names of the direct dependencies of ``project``, the content of a `pyproject.toml`.
+    """Return the direct dependencies of ``project``, a `pyproject.toml`.
 
     Raises:
         InstallError: it has no such extra.
@@ -97,9 +98,10 @@ def _project_name(requirement: str) -> str:
 
 @dataclass(frozen=True)
 class Installation:
-    """The ``folder`` of the virtual environment, and the folder of its ``wheels`` with their ``key`` in GitHub's cache.
+    """Where lancens is installed, and where its wheels are cached.
 
-    ``folder`` is None if the runner's own Python has lancens already. ``key`` is empty if nothing is cached.
+    ``folder`` is the virtual environment, ``wheels`` a folder, and ``key`` their key in GitHub's cache. ``folder`` is
+    None if the runner's own Python has lancens already. ``key`` is empty if nothing is cached.
     """
 
     extras: "tuple[str, ...]" = ()
@@ -119,7 +121,9 @@ class Installation:
 
 
 def installation_of(environment: "Mapping[str, str]") -> Installation:
-    """Return where to install lancens, by the inputs of the step, the runner's Python and the files of the Action.
+    """Return where to install lancens.
+
+    It depends on the inputs of the step, the runner's Python and the files of the Action.
 
     Raises:
         InstallError: the runner's Python is too old, or an input cannot be used.
@@ -204,7 +208,7 @@ def install(installation: Installation, environment: "Mapping[str, str]") -> boo
 
 
 def _create_environment(folder: Path, installation: Installation, environment: "Mapping[str, str]") -> bool:
-    """Create the virtual environment ``folder`` with lancens in it; return whether wheels were downloaded."""
+    """Create the environment ``folder``; return whether wheels were downloaded."""
     action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
     run_pip([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "creating a virtual environment")
@@ -284,7 +288,7 @@ def run_pip(command: "list[str]", environment: "Mapping[str, str]", task: str) -
 
 
 def main(step: str) -> int:
-    """Run the step `locate` or `install`, write its outputs to the runner's file, and return its exit code."""
+    """Run the step `locate` or `install`, write its outputs, return its exit code."""
     started = time.time()
     try:
         installation = installation_of(os.environ)

@@ -1,4 +1,4 @@
-"""The running step: its inputs and context, and its manifest and plan, which the commands share."""
+"""The running step: its inputs and context, manifest and plan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PATH_VARIABLE = re.compile(
 
 
 class Secrets:
-    """The values of environment variables that are named like secrets, such as ``DB_PASSWORD``.
+    """The values of environment variables named like secrets: ``DB_PASSWORD``.
 
     No output of the Action may contain one: the runner masks secrets in logs, but not in comments, summaries and
     artifacts.
@@ -80,7 +80,7 @@ class Secrets:
 
 
 class Job:
-    """The running step: its inputs and context, and what several commands compute from them."""
+    """The running step: its inputs and context, and what the commands share."""
 
     def __init__(self, inputs: Inputs, context: StepContext, environment: Mapping[str, str]) -> None:
         self.inputs = inputs
@@ -138,7 +138,7 @@ class Job:
         return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
 
     def _manifest_policy(self) -> Policy:
-        """Return what the manifest may read and name, by the trust in the event and by the inputs."""
+        """Return what the manifest may read and name in this event."""
         from reconciler.manifest import UNTRUSTED, VARIABLES_ONLY, Policy
 
         if self.context.trust is not Trust.FULL:
@@ -169,9 +169,10 @@ class Job:
         return {**values, **self.inputs.variables}
 
     def _check_inside_checkout(self, path: str, input_name: str) -> None:
-        """Check that ``path`` is no link out of the checkout, whose target the author of the commit could choose.
+        """Check that ``path`` is no link out of the checkout.
 
-        A path that is itself outside, as the workflow names it, is accepted.
+        The author of the commit could have chosen its target. A path that is itself outside, as the workflow names it,
+        is accepted.
 
         Raises:
             InputError: it is such a link, and the input `allow-outside` is not set.
@@ -239,10 +240,10 @@ class Job:
 
     @cached_property
     def merged_pull_requests(self) -> Sequence[PullRequest]:
-        """The pull requests whose merge made the commit of this run: none or one, unless two have the same head.
+        """The pull requests whose merge made the commit of this run.
 
-        GitHub also counts a pull request as merged if another one contains its head, for instance one that is stacked
-        on it, or a copy from a fork; these are left out.
+        There is none or one, unless two have the same head. GitHub also counts a pull request as merged if another one
+        contains its head, for instance one that is stacked on it, or a copy from a fork; these are left out.
         """
         context = self.context
         if context.pull_request is not None:
@@ -270,7 +271,7 @@ class Job:
         return next(iter(self.merged_pull_requests), None)
 
     def comment(self, kind: str, text: str, *, number: int | None, has_news: bool) -> str:
-        """Create or update the comment of ``kind`` on pull request ``number``, and return its address.
+        """Create or update the comment of ``kind``, and return its address.
 
         Without a pull request, and with the input ``comment: never``, nothing is written and the address is empty. With
         ``comment: changes-only``, a comment without news is updated but not created.
@@ -282,5 +283,5 @@ class Job:
         return put_comment(self.github, number, self.marker(kind), text, create=create)
 
     def marker(self, kind: str) -> str:
-        """Return the first line of the comments of ``kind`` (`plan` or `apply`) that this step writes."""
+        """Return the first line of this step's comments of ``kind``: `plan` or `apply`."""
         return marker(kind, self.key.digest, self.context.step_digest)

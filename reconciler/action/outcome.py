@@ -105,7 +105,7 @@ class StepOutcome:
 
 
 def write_outputs(outcome: StepOutcome, folder: Path, environment: Mapping[str, str]) -> None:
-    """Write the files of the artifact into ``folder``, and the outputs of the step into the runner's file."""
+    """Write the artifact's files into ``folder``, and the outputs of the step."""
     folder.mkdir(parents=True, exist_ok=True)
     document = outcome.document()
     files = {"markdown": folder / "plan.md", "json": folder / "result.json"}
@@ -148,7 +148,7 @@ def append_summary(page: str, environment: Mapping[str, str]) -> None:
 
 
 def _append(variable: str, text: str, environment: Mapping[str, str]) -> None:
-    """Append ``text`` to the file that the runner names in an environment variable, if it names one."""
+    """Append ``text`` to the file that ``variable`` names, if it is set."""
     target = environment.get(variable)
     if target:
         with Path(target).open("a", encoding="utf-8", errors="backslashreplace") as opened:

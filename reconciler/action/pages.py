@@ -39,7 +39,10 @@ def cut_lines(lines: Iterable[str], longest: int) -> list[str]:
 
 
 def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
-    """Return ``lines`` as a block of code of at most ``longest`` characters, in which no Markdown has an effect."""
+    """Return ``lines`` as a block of code of at most ``longest`` characters.
+
+    No Markdown or mention in it has an effect.
+    """
     return markdown_text.fenced(cut_lines(lines, longest), language)
 
 
@@ -86,7 +89,7 @@ def plan_comment(
 
 
 def key_prefix(key: PlanKey) -> str:
-    """Return the start of a line that names a plan: manifests, files of variables and label, each with a dot behind."""
+    """Return the parts of ``key`` that name a plan, each with a dot behind it."""
     parts = [code(name) for name in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
     left_out = len(key.manifests) - _MANIFESTS_NAMED
     parts += [f"{left_out:,} more"] if left_out > 0 else []
@@ -125,7 +128,7 @@ def code(name: str) -> str:
 
 
 def compare_plans(approved: Plan | None, now: Plan) -> str:
-    """Return Markdown that shows how the current plan ``now`` differs from the approved one, as a diff of its lines."""
+    """Return how the plan ``now`` differs from the approved one, as Markdown."""
     if approved is None:
         return (
             "The approved plan was too large for its comment; the artifact of the run that commented holds "
@@ -159,7 +162,7 @@ def _entries(plan: Plan) -> dict[str, Entry]:
 
 
 def _entry_lines(plan: Plan, entries: Sequence[Entry]) -> list[str]:
-    """Return the lines of ``entries`` as the text of ``plan`` shows them, without its closing line."""
+    """Return the lines of ``entries`` in the text form of ``plan``."""
     if not entries:
         return []
     changes = tuple(entry.model_copy(update={"depends_on": ()}) for entry in entries if isinstance(entry, Change))

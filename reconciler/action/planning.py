@@ -68,7 +68,7 @@ def _exit_code(plan: Plan) -> int:
 
 
 def comment_plan(job: Job, text: str, *, has_news: bool) -> str:
-    """Create or update the comment as :meth:`Job.comment` does, unless the pull request has a newer commit.
+    """Comment on the pull request, unless it has a newer commit.
 
     A rerun of an old job must not overwrite the newest comment.
     """
@@ -105,7 +105,7 @@ def _refuse_second_plan(job: Job, pull_request: PullRequest) -> None:
 
 
 def _withdraw_second_plan(job: Job, pull_request: PullRequest) -> None:
-    """Overwrite the comment that was just written if another step shows a plan of this commit with the same key.
+    """Overwrite our comment if another step shows a plan of this commit.
 
     Raises:
         RefusedError: the comment was overwritten.
@@ -119,7 +119,7 @@ def _withdraw_second_plan(job: Job, pull_request: PullRequest) -> None:
 
 
 def _plan_comments(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, PlanOrigin, bool]]:
-    """Yield each comment that shows a plan of this commit, the plan's origin, and whether this step wrote it."""
+    """Yield comments on plans of this commit, their origin, and if they are ours."""
     own_marker = job.marker("plan")
     for comment in find_comments(job.github, pull_request.number, marker_prefix("plan", job.key.digest)):
         origin = read_origin(comment.body)
@@ -155,7 +155,7 @@ def validate_untrusted(job: Job) -> StepOutcome:
 
 
 def drift(job: Job) -> StepOutcome:
-    """Report drift from the committed manifest, and open, update or close the issue that reports it."""
+    """Report drift from the manifest, and open, update or close its issue."""
     plan = job.plan()
     outcome = StepOutcome(page=plan_summary(plan), plan=plan, exit_code=_exit_code(plan))
     if job.inputs.comment is not CommentWhen.NEVER:
@@ -174,9 +174,9 @@ def drift(job: Job) -> StepOutcome:
 
 
 def _update_issue(job: Job, plan: Plan) -> str:
-    """Open or update the issue if ``plan`` has drift, otherwise close it; return its address, empty without an issue.
+    """Open or update the issue if ``plan`` has drift, otherwise close it.
 
-    Workflows with the same `select` share one issue.
+    Return its address, which is empty without an issue. Workflows with the same `select` share one issue.
     """
     selection = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
     first_line, run_url = marker("drift", job.key.digest, selection), job.context.run_url

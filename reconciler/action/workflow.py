@@ -1,4 +1,4 @@
-"""Print to the log of a step: annotations, masks, and text that the runner does not read as commands.
+"""Print annotations, masks and text without commands to the log of a step.
 
 GitHub shows ten annotations of each level in a step. lancens prints at most nine, and the last of them counts those
 left out; the tenth is reserved for other messages of the step.
@@ -55,7 +55,10 @@ def annotate(level: Level, message: str, *, title: str) -> None:
 
 
 def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
-    """Annotate the line of the manifest that each change comes from; ``folder`` is that of the manifest."""
+    """Annotate the line of the manifest that each change comes from.
+
+    ``folder`` is that of the manifest.
+    """
     annotations = []
     for entry in entries_of(plan):
         reason = headline(entry)
@@ -72,7 +75,10 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
 
 
 def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], workspace: Path) -> None:
-    """Annotate the line of each error; ``manifests`` are the paths that the manifest was loaded from."""
+    """Annotate the line of each error.
+
+    ``manifests`` are the paths that the manifest was loaded from.
+    """
     first = Path(manifests[0])
     folder = os.path.realpath(first if first.is_dir() else first.parent)
     annotations = [
@@ -106,7 +112,10 @@ def _relative(file: str, folder: str, workspace: Path) -> str:
 
 
 def _print_annotations(annotations: Sequence[Annotation], kind: str) -> None:
-    """Print as many annotations as GitHub shows, and the number of the others as so many more ``kind``."""
+    """Print as many annotations as GitHub shows, and the number of the others.
+
+    ``kind`` names them in that line, such as `changes`.
+    """
     fitting = annotations if len(annotations) <= _MOST_ANNOTATIONS else annotations[: _MOST_ANNOTATIONS - 1]
     for annotation in fitting:
         replace(annotation, message=display.shorten(annotation.message, _LONGEST_ANNOTATION)).print()
@@ -116,9 +125,10 @@ def _print_annotations(annotations: Sequence[Annotation], kind: str) -> None:
 
 
 def mask(secret: str) -> None:
-    """Mask ``secret`` in the log. Call it outside :func:`verbatim`, where the runner would print the secret instead.
+    """Mask ``secret`` in the log.
 
-    The runner masks single lines, so each line of a longer text is masked.
+    Call it outside :func:`verbatim`, in which the runner would print the command, and so the secret. The runner masks
+    single lines, so each line of a longer text is masked.
     """
     for line in secret.splitlines():
         if len(line.strip()) >= _SHORTEST_MASK:

@@ -188,7 +188,10 @@ def _usage_lines(error: click.ClickException) -> Iterator[str]:
 
 
 def _message(error: Exception) -> str:
-    """Return the text that the user sees of ``error``, on one line unless it is an error of lancens."""
+    """Return the text that the user sees of ``error``.
+
+    Texts of services and libraries are put on one line.
+    """
     if isinstance(error, LancensError):
         return str(error)
     if isinstance(error, BackendError):

@@ -97,7 +97,7 @@ def command(
 
 
 def _read_or_make_plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan, Manifest]:
-    """Return the saved plan that the command was given, or else a new one, and its manifest.
+    """Return the saved plan or, without one, a new plan, and the plan's manifest.
 
     Raises:
         LancensError: the digest of the saved plan is not ``expected``.

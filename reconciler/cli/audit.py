@@ -154,7 +154,10 @@ def _create_folder(out: str) -> Path:
 
 
 def _print_summary(document: AuditDocument, folder: Path | None) -> None:
-    """Print the result, and where the report is; without ``folder``, the most severe findings instead."""
+    """Print the result, and where the report is.
+
+    Without ``folder``, there is no report, and the most severe findings are printed.
+    """
     from reconciler.report.text import remark_lines, summary_lines, worst_lines
 
     details = worst_lines(document) if folder is None else [f"Report: {folder / 'audit.html'}"]

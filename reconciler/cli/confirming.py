@@ -1,4 +1,4 @@
-"""Confirm a plan, carry it out, show its progress, and exit with the code of its report."""
+"""Confirm a plan, carry it out, show its progress, and exit with its code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def carry_out(
     form: str = "text",
     plan_form: str = "text",
 ) -> None:
-    """Ask for confirmation, run the changes of ``plan``, and exit with an error if one failed.
+    """Ask for confirmation, run the changes of ``plan``, and exit if one failed.
 
     ``run_changes`` is called with ``on_event`` and ``stop``. The first Ctrl-C sets ``stop``, so that started changes
     end and no other starts; the second one ends the program as usual.
@@ -138,7 +138,7 @@ def _print_json(event: Event) -> None:
 
 
 def print_summary(report: ApplyReport) -> None:
-    """Print the last line of a run whose events are printed as JSON: the number of changes by status."""
+    """Print the number of changes by status, as the last line of JSON."""
     counts = {status.value: report.counts[status] for status in Status}
     _print_event("summary", ok=report.ok, journal=report.journal, **counts)
 

@@ -103,9 +103,9 @@ def _check_target(out: str | None, append: str | None) -> None:
 def _import(
     source: CatalogSource, manifest: Manifest | None, catalog: str | None, folder: Path, options: ImportOptions
 ) -> Imported:
-    """Read the catalogs of ``manifest`` or of ``--impl``, print the remarks, and return the text to write.
+    """Read the catalogs of ``manifest`` or of ``--impl``; return the text to write.
 
-    Relative paths in the text are relative to ``folder``.
+    The remarks are printed to stderr. Relative paths in the text are relative to ``folder``.
     """
     from reconciler.writing.import_ import imported
 
@@ -117,7 +117,10 @@ def _import(
 
 
 def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
-    """Add the missing blocks to the manifest's file at ``path``; restore the file if it cannot be loaded then."""
+    """Add the missing blocks to the manifest's file at ``path``.
+
+    If the manifest cannot be loaded then, the file is restored.
+    """
     from reconciler.operations.manifests import load
     from reconciler.writing.grafting import graft, variable_values
 

@@ -51,7 +51,7 @@ def _parse_size(_: click.Context, __: click.Parameter, text: str | None) -> int 
 
 
 def _next_moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
-    """Return the next moment at which the clock of this machine shows ``text``, such as `02:00`."""
+    """Return the next moment at which the local clock shows ``text``, as in `02:00`."""
     if text is None:
         return None
     try:
@@ -140,7 +140,7 @@ def command(
 
 
 def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors | None]:
-    """Return a context manager of Spark's executors; it yields None to work in this process."""
+    """Open the executors of Spark; yield None to work in this process."""
     if spark is None:
         return nullcontext()
     from reconciler.pipeline.upkeep_tasks import executors_of
@@ -149,7 +149,7 @@ def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors |
 
 
 def _saved_jobs(source: CatalogSource, *, changes_jobs: bool) -> tuple[Plan, Manifest] | None:
-    """Return the saved plan that the command was given, and its manifest; None if it was given manifests.
+    """Return the saved plan and its manifest, or None if the command got manifests.
 
     Raises:
         UsageError: other options would change the saved jobs.

@@ -51,7 +51,7 @@ _Sample = tuple[str, float, tuple[str, ...]]
 
 @dataclass
 class RunMetrics:
-    """The results of one run, which the command fills in as it gets them and ``--metrics`` writes."""
+    """The results of one run, for ``--metrics``; the command fills them in."""
 
     command: str
     manifest: str = ""
@@ -82,7 +82,10 @@ class RunMetrics:
         write_file(path, generate_latest(registry))  # type: ignore[no-untyped-call]
 
     def _last_success(self, path: str) -> Mapping[str, Any]:
-        """Return the labels and the ``value`` of the last success in the file; empty if another command wrote it."""
+        """Return the labels and the ``value`` of the last success in the file.
+
+        The result is empty if there is no file, or another command or manifest wrote it.
+        """
         from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
         with suppress(OSError, ValueError):  # there is no file yet, or another program's
@@ -195,7 +198,10 @@ def metrics_option(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _write_after_error(error: BaseException, run: RunMetrics, path: str) -> None:
-    """Write the metrics of a run that ended with ``error``; only print an error of the writing itself."""
+    """Write the metrics of a run that ended with ``error``.
+
+    If they cannot be written, that is only printed: ``error`` stays the one to report.
+    """
     code: object = error.code if isinstance(error, SystemExit) else 1
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         code = _INTERRUPTED

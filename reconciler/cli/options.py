@@ -48,7 +48,7 @@ def parse_pairs(context: click.Context, parameter: click.Parameter, texts: tuple
 
 
 def combine_options(name: str, make: Callable[..., object], *options: Option) -> Option:
-    """Return one decorator for ``options``, which passes ``make(**values)`` to the command.
+    """Return a decorator that adds ``options`` and passes ``make(**values)``.
 
     The command receives it as the argument ``name``. The parameters of ``make`` are the names of the options' values;
     options with other names reach the command as usual.
@@ -80,7 +80,10 @@ def complete_impl(_context: click.Context, _parameter: click.Parameter, incomple
 
 
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the manifest's addresses that begin with ``incomplete``, down to its next `/`; no catalog is read."""
+    """Return addresses in the manifest that begin with ``incomplete``.
+
+    They are cut after the next `/`. No catalog is read.
+    """
     from reconciler.operations.manifests import load
 
     values = context.params
@@ -106,7 +109,7 @@ def complete_address(context: click.Context, _parameter: click.Parameter, incomp
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """The options that say which catalogs a command works on: manifests, or ``--impl`` with ``--config``.
+    """The options that name the catalogs: manifests, or ``--impl`` with ``--config``.
 
     ``own_variables`` are those of ``--var``, ``file_variables`` those of ``--var-file``.
     """
@@ -134,7 +137,10 @@ class CatalogSource:
         return {**self.file_variables, **self.own_variables}
 
     def policy(self, *, checking: bool = False) -> Policy:
-        """Return what a manifest may read; with ``checking``, no environment variable and no file but its own."""
+        """Return what a manifest may read.
+
+        With ``checking``, it reads no environment variable, and no file but its own.
+        """
         from reconciler.manifest import OPEN, VARIABLES_ONLY
 
         return replace(
@@ -146,7 +152,7 @@ class CatalogSource:
         )
 
     def load(self, *, checking: bool = False, traced: str | None = None) -> Manifest:
-        """Return the manifest, or one made from ``--impl`` and ``--config``, and report its warnings.
+        """Return the manifest, or one made from ``--impl``, and print its warnings.
 
         ``checking`` is as in :meth:`policy`, ``traced`` as in ``reconciler.load``.
 
@@ -187,7 +193,7 @@ class CatalogSource:
         return manifest
 
     def load_existing(self, select: Sequence[str] = ()) -> Manifest:
-        """Return the manifest, and report missing root directories of the catalogs that ``select`` names.
+        """Return the manifest, and report missing roots of selected catalogs.
 
         A mistyped root would look like an empty catalog.
 
@@ -250,7 +256,7 @@ _SOURCE_OPTIONS = (
 
 
 def source_options(*options: Option) -> Option:
-    """Return the options of a :class:`CatalogSource`, which the command receives as ``source``.
+    """Return the options of a :class:`CatalogSource`, received as ``source``.
 
     ``options`` receive the manifests, or ``--impl`` and ``--config``.
     """
@@ -263,7 +269,7 @@ manifest_options = source_options(_MANIFESTS)
 
 
 def catalog_options(impl_help: str) -> Option:
-    """Return :data:`manifest_options` with ``--impl`` and ``--config``, for a catalog without a manifest."""
+    """Return :data:`manifest_options` with ``--impl`` and ``--config``."""
     return source_options(
         _MANIFESTS,
         click.option("--impl", metavar="IMPL", shell_complete=complete_impl, help=impl_help),
@@ -379,7 +385,7 @@ def _spark_if_chosen(engine: str, master: str | None, conf: dict[str, str]) -> S
 
 
 def _choose_session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
-    """Return a context manager of the Spark session to work in; it yields None to work in this process.
+    """Open the Spark session to work in; yield None to work in this process.
 
     Without ``engine``, Spark is used if it is installed.
 

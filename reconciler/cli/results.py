@@ -42,7 +42,7 @@ def check_new_manifest(out: str | None, command: str) -> None:
 
 
 def check_folder(out: str) -> None:
-    """Check that the folder of the output file exists, before the work rather than after it.
+    """Check that the folder of an output file exists, before the work begins.
 
     Raises:
         UsageError: the folder does not exist.
@@ -53,7 +53,7 @@ def check_folder(out: str) -> None:
 
 
 def check_plan_file(out: str) -> None:
-    """Check that a plan can be saved to ``out``, under the suffix by which other commands know it.
+    """Check that a plan can be saved to ``out``, with the suffix of saved plans.
 
     Raises:
         UsageError: the path has another suffix, such as that of a manifest, or its folder does not exist.
@@ -67,7 +67,10 @@ def check_plan_file(out: str) -> None:
 
 
 def write_result(text: str, path: str | None = None, *, private: bool = False, color: bool | None = None) -> None:
-    """Write a result to ``path`` as :func:`write_file` does, or to stdout, which keeps colours only with ``color``."""
+    """Write a result to ``path`` as :func:`write_file` does, or to stdout.
+
+    Without ``color``, click removes colours where stdout is not a terminal.
+    """
     if path in (None, "-"):
         click.echo(text, nl=not text.endswith("\n"), color=color or None)
         return

@@ -41,7 +41,7 @@ def saved_plan_paths(source: CatalogSource) -> list[str]:
 
 
 def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan] | None:
-    """Return the saved plan that a command was given and its path, or None if it was given manifests.
+    """Return the path of the saved plan and the plan, or None for manifests.
 
     With ``jobs``, the plan must hold jobs of `maintain`; otherwise, it must not.
 
@@ -64,9 +64,10 @@ def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan
 
 
 def load_manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
-    """Load the manifest that the plan saved at ``path`` was made from; it says how to connect to the catalogs.
+    """Load the manifest that the plan saved at ``path`` was made from.
 
-    The plan names the files of the manifest relative to the current folder or to its own.
+    It says how to connect to the catalogs. The plan names the files of the manifest relative to the current folder or
+    to its own.
 
     Raises:
         LancensError: the files are in neither folder, or the manifest came from stdin.

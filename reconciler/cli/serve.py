@@ -99,7 +99,7 @@ def command(
 def _catalogs_to_serve(
     connections: Mapping[str, Connection], source: CatalogSource, extra_locations: tuple[str, ...]
 ) -> ServedCatalogs:
-    """Return the catalogs of a manifest below their names, or that of ``--impl`` as the root."""
+    """Return a manifest's catalogs below their names, or that of ``--impl`` as root."""
     from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 
     secrets = [secret for connection in connections.values() for secret in _secrets(connection.spec)]

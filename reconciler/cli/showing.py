@@ -30,10 +30,10 @@ BLOCKED = 3
 
 
 def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | None = None) -> tuple[Plan, Manifest]:
-    """Load the manifest, make its plan, and return both; the caller must check how much the plan removes.
+    """Load the manifest, and return its plan and the manifest.
 
-    A line on stderr says how much was read. ``run`` receives the plan and, unless it is made on ``spark``, the duration
-    of each stage.
+    The caller must check how much the plan removes. A line on stderr says how much was read. ``run`` receives the plan
+    and, unless it is made on ``spark``, the duration of each stage.
     """
     from reconciler.operations.connections import missing_roots
     from reconciler.output.wording import read_line
@@ -62,7 +62,10 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
 def _planning_function(
     manifest: Manifest, profile: Profile, spark: SparkOptions | None
 ) -> Iterator[Callable[..., Plan]]:
-    """Yield ``reconciler.plan``, or its counterpart on Spark; meanwhile, a terminal shows that catalogs are read."""
+    """Yield ``reconciler.plan``, or its counterpart on Spark.
+
+    Meanwhile, a terminal shows that catalogs are being read.
+    """
     if spark is not None:
         from reconciler.pipeline.engine import plan_on_spark
         from reconciler.pipeline.session import spark_session
@@ -86,7 +89,7 @@ def _planning_function(
 
 
 def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
-    """Print ``plan`` to stdout in the format ``form``; with ``--quiet``, only its last line.
+    """Print ``plan`` as ``form``; with ``--quiet``, only the last line of text.
 
     ``removed`` has notes on the data of the tables that the plan deregisters. A terminal gets colour; NO_COLOR and
     FORCE_COLOR in the environment change that (https://no-color.org).
@@ -102,7 +105,10 @@ def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] 
 
 
 def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
-    """Return a note on the data of each table that ``plan`` deregisters; none with ``--no-probe``."""
+    """Return notes on the data of tables that ``plan`` deregisters.
+
+    With ``--no-probe``, there are none.
+    """
     if flags.no_probe:
         return {}
     from reconciler.operations.plan import describe_removed
