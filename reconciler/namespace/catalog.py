@@ -20,7 +20,7 @@ from reconciler.namespace.shared import specification_errors
 
 
 class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations, MetadataOperations):
-    """A catalog for every Lance tool; it raises ``lance_namespace.errors`` only.
+    """A catalog as a Lance namespace; its operations raise ``lance_namespace.errors`` only.
 
     It can be pickled; the copy opens a new connection.
     """

@@ -11,7 +11,7 @@ from reconciler import storage
 from reconciler.model import errors
 from reconciler.model.live import LiveTable, PropertyChanges, StorageKind
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.shared import CatalogOperations, choice, operation
+from reconciler.namespace.shared import CatalogOperations, operation, parse_choice
 
 
 class CreatingOperations(CatalogOperations):
@@ -29,7 +29,7 @@ class CreatingOperations(CatalogOperations):
         table = self.backend.enter_table(identifier, location, properties)
         options = self.backend.own_storage_options(table)
         if request.vend_credentials is not False:
-            # The entry exists by now: if the service hands out nothing, DescribeTable tells why.
+            # The entry exists by now, so a refusal to vend credentials is no error; DescribeTable raises it.
             with suppress(errors.BackendError):
                 options = self.backend.table_storage_options(table, writes=True)
         return spec.DeclareTableResponse(
@@ -54,21 +54,25 @@ class CreatingOperations(CatalogOperations):
         The modes are create and exist_ok; overwrite would delete data. A location that holds data is rejected.
         """
         identifier = self.backend.table_id(request.id)
-        mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
+        mode = parse_choice("mode", request.mode, ("create", "existok", "overwrite"))
         if mode == "overwrite":
             raise errors.UnsupportedOperationError(
                 f"{self.backend.impl}: create_table with overwrite would delete data"
             )
         options = request.storage_options or {}
-        taken = errors.TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
+        already_exists = errors.TableAlreadyExistsError(
+            f"{self.backend.impl}: table `{join(identifier)}` already exists"
+        )
         try:
             table = self.backend.load_table(identifier)
         except errors.NotLanceTableError:
-            raise taken from None
+            raise already_exists from None
         except errors.TableNotFoundError:
             existing: LiveTable | None = None
             try:
-                return self._created(*self._create(identifier, request.properties or {}, request_data, options))
+                return self._create_response(
+                    *self._create_table(identifier, request.properties or {}, request_data, options)
+                )
             except errors.TableAlreadyExistsError:
                 if mode == "existok":  # another client was first
                     with suppress(errors.TableNotFoundError):
@@ -76,15 +80,15 @@ class CreatingOperations(CatalogOperations):
                 if existing is None:
                     raise
             table = existing
-        table, version = self._fill(table, request.properties or {}, request_data, options)
+        table, version = self._fill_declared_table(table, request.properties or {}, request_data, options)
         if version is None and mode == "create":
-            raise taken
+            raise already_exists
         if version is None:
-            with storage.opened(*self._place(identifier)):  # unless there is a dataset, the rows would be lost
+            with storage.opened(*self._read_target(identifier)):  # unless there is a dataset, the rows would be lost
                 pass
-        return self._created(table, version)
+        return self._create_response(table, version)
 
-    def _created(self, table: LiveTable, version: int | None) -> spec.CreateTableResponse:
+    def _create_response(self, table: LiveTable, version: int | None) -> spec.CreateTableResponse:
         return spec.CreateTableResponse(
             location=table.location,
             version=version,
@@ -92,53 +96,60 @@ class CreatingOperations(CatalogOperations):
             storage_options=self.backend.storage_options() or None,
         )
 
-    def _create(
+    def _create_table(
         self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
     ) -> tuple[LiveTable, int | None]:
-        """Write a dataset and create its entry, which never points at nothing.
+        """Write a dataset and create its entry; return the table and the dataset's version.
 
-        An entry that comes first (``Capabilities.comes_before_data``) is removed again if the write fails, unless
-        another client has filled it. ``options`` are the client's.
+        The entry is created last, so that it never points at nothing. Where it must come first
+        (``Capabilities.comes_before_data``), it is removed again if the write fails, unless another client has written
+        a dataset there. ``options`` are the client's.
         """
         location = self._free_location(identifier)
         if location is not None and not self.backend.capabilities().comes_before_data(identifier, location):
             options = self.backend.storage_options().updated(options)
-            version = self._compute(storage.write_stream, location, data, options)
+            version = self._run_on_client_data(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
         table = self.backend.enter_table(identifier, location, properties)
         try:
-            return table, self._write(table, data, options)
+            return table, self._write_rows(table, data, options)
         except errors.BackendError:
-            if self._found(table).kind is not StorageKind.DATASET:
+            if self._probe(table).kind is not StorageKind.DATASET:
                 self.backend.remove_table(identifier)
             raise
 
-    def _fill(
+    def _fill_declared_table(
         self, table: LiveTable, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
     ) -> tuple[LiveTable, int | None]:
-        """Write the rows and properties of a declared table; return None if it may have rows already.
+        """Write the rows and properties of a declared table; return it with its version.
+
+        The version is None, and nothing is written, if the table may have rows already.
 
         Raises:
-            UnsupportedOperationError: it has not the properties, and the catalog cannot change them.
+            UnsupportedOperationError: the properties differ, and the catalog cannot change them.
         """
         if self._has_data(table):
             return table, None
-        lacks = not properties.items() <= table.properties.items()
-        if lacks and not self.backend.capabilities().alter_table:
+        changes_properties = not properties.items() <= table.properties.items()
+        if changes_properties and not self.backend.capabilities().alter_table:
             raise errors.UnsupportedOperationError(
                 f"{self.backend.impl}: the table is declared, and its properties cannot be changed; send none"
             )
         try:
-            version = self._write(table, data, options)
+            version = self._write_rows(table, data, options)
         except errors.TableAlreadyExistsError:  # another client wrote it first
             return table, None
-        return self.backend.alter_table(table.id, PropertyChanges(properties)) if lacks else table, version
+        if changes_properties:
+            table = self.backend.alter_table(table.id, PropertyChanges(properties))
+        return table, version
 
-    def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
+    def _write_rows(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)
         table_options = self.backend.table_storage_options(table, writes=True)
         return int(
-            self._compute(storage.write_stream, self._location_to_open(table), data, table_options.updated(options))
+            self._run_on_client_data(
+                storage.write_stream, self._location_to_open(table), data, table_options.updated(options)
+            )
         )
 
     @operation(spec.AlterTableAddColumnsRequest)
@@ -162,9 +173,9 @@ class CreatingOperations(CatalogOperations):
             expressions[column.name] = column.expression
         if not expressions:
             raise errors.InvalidInputError("the request names no column")
-        location, options = self._writable(request.id, request.branch)
+        location, options = self._write_target(request.id, request.branch)
         arguments = location, expressions, options
-        version = self._compute(storage.compute_columns, *arguments, expressions=expressions.values())
+        version = self._run_on_client_data(storage.compute_columns, *arguments, expressions=expressions.values())
         return spec.AlterTableAddColumnsResponse(version=version)
 
     @operation(spec.DropTableRequest)
@@ -175,16 +186,16 @@ class CreatingOperations(CatalogOperations):
         )
 
     def _free_location(self, identifier: Identifier) -> str | None:
-        """Return an empty location for a table; None if the service chooses.
+        """Return a location without data for a new table; None if the service chooses it.
 
-        Deregistering leaves data at the default location. A new table of that name must not show it, so it gets another
-        location beside it.
+        A deregistered table leaves its data at the default location. A new table of that name must not show that data,
+        so it gets another location.
 
         Raises:
             TableAlreadyExistsError: the catalog has no other location for this name.
             BackendError: the default location cannot be read.
         """
-        default = self._direct_location(identifier)
+        default = self._new_table_location(identifier)
         if default is None:
             return None
         options = self.backend.storage_options()
@@ -196,8 +207,8 @@ class CreatingOperations(CatalogOperations):
                 with storage.opened(default, options):
                     pass
             except errors.BackendError as error:
-                # A client would repeat a request that is "unavailable", which a location that cannot be opened stays.
-                lasts = isinstance(error, errors.ServiceUnavailableError)
-                kind = errors.InvalidInputError if lasts else type(error)
-                raise kind(f"{error}; name a `location` for the table, or let storage be read") from None
+                # A client would retry after ServiceUnavailableError, though the location will stay unreadable.
+                is_retried = isinstance(error, errors.ServiceUnavailableError)
+                error_type = errors.InvalidInputError if is_retried else type(error)
+                raise error_type(f"{error}; name a `location` for the table, or let storage be read") from None
         return self.backend.fresh_location(identifier, default)

@@ -26,10 +26,11 @@ class DatasetOperations(CatalogOperations):
     """The operations that read the dataset of a table."""
 
     @contextmanager
-    def _dataset(
+    def _open_dataset(
         self, identifier: Sequence[str] | None, version: int | None = None, branch: str | None = None
     ) -> Iterator[Any]:
-        location, options = self._place(identifier)
+        """Yield the dataset of a table, by default the latest version of its main branch."""
+        location, options = self._read_target(identifier)
         with storage.opened(location, options, storage.Reference(version, branch=branch)) as dataset:
             yield dataset
 
@@ -37,12 +38,12 @@ class DatasetOperations(CatalogOperations):
     def list_table_versions(self, request: spec.ListTableVersionsRequest) -> spec.ListTableVersionsResponse:
         """ListTableVersions: return a page of the versions of a branch, in order."""
         versions = self._versions(request.id, request.branch)
-        # A token names a version, as versions come and go; the order of the texts is that of the pages.
-        last = 2**64 if request.descending else 0
-        texts = {f"{abs(last - number):020}": number for number in versions}
-        page = page_of(texts, request.page_token, request.limit)
+        # Tokens are sorted as texts, so each version gets a text that sorts in the order of the pages.
+        origin = 2**64 if request.descending else 0
+        versions_by_text = {f"{abs(origin - version):020}": version for version in versions}
+        page = page_of(versions_by_text, request.page_token, request.limit)
         return spec.ListTableVersionsResponse(
-            versions=[versions[texts[text]] for text in page.names], page_token=page.token
+            versions=[versions[versions_by_text[text]] for text in page.names], page_token=page.token
         )
 
     @operation(spec.DescribeTableVersionRequest)
@@ -61,29 +62,30 @@ class DatasetOperations(CatalogOperations):
         return spec.DescribeTableVersionResponse(version=versions[version])
 
     def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, spec.TableVersion]:
-        location, options = self._place(identifier)
+        """Return the versions of a branch whose manifests exist, by number."""
+        location, options = self._read_target(identifier)
         with storage.opened(location, options, storage.Reference(branch=branch)) as dataset:
-            files = storage.manifests(location, options, branch)
-            listed = _listed(location, options, branch)
+            paths = storage.manifests(location, options, branch)
+            details = _manifest_details(location, options, branch)
             versions: Sequence[Mapping[str, Any]] = dataset.versions()
             return {
-                known["version"]: spec.TableVersion(
-                    version=known["version"],
-                    manifest_path=files[known["version"]],
+                version["version"]: spec.TableVersion(
+                    version=version["version"],
+                    manifest_path=paths[version["version"]],
                     manifest_size=size,
-                    e_tag=tag,
-                    timestamp_millis=int(known["timestamp"].timestamp() * 1000),
-                    metadata=dict(known["metadata"]) or None,
+                    e_tag=e_tag,
+                    timestamp_millis=int(version["timestamp"].timestamp() * 1000),
+                    metadata=dict(version["metadata"]) or None,
                 )
-                for known in versions
-                if known["version"] in files
-                for size, tag in (listed.get(known["version"], (None, None)),)
+                for version in versions
+                if version["version"] in paths
+                for size, e_tag in (details.get(version["version"], (None, None)),)
             }
 
     @operation(spec.ListTableTagsRequest)
     def list_table_tags(self, request: spec.ListTableTagsRequest) -> spec.ListTableTagsResponse:
         """ListTableTags: return a page of tags, sorted by name."""
-        with self._dataset(request.id) as dataset:
+        with self._open_dataset(request.id) as dataset:
             tags = storage.listed(dataset.tags)
         page = page_of(tags, request.page_token, request.limit)
         return spec.ListTableTagsResponse(
@@ -97,7 +99,7 @@ class DatasetOperations(CatalogOperations):
         Raises:
             TableTagNotFoundError: the dataset has no such tag.
         """
-        with self._dataset(request.id) as dataset:
+        with self._open_dataset(request.id) as dataset:
             tags = storage.listed(dataset.tags)
         if request.tag not in tags:
             raise errors.TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
@@ -106,7 +108,7 @@ class DatasetOperations(CatalogOperations):
     @operation(spec.ListTableBranchesRequest)
     def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
         """ListTableBranches: return a page of branches, without the main one."""
-        with self._dataset(request.id) as dataset:
+        with self._open_dataset(request.id) as dataset:
             branches = storage.listed(dataset.branches)
         page = page_of(branches, request.page_token, request.limit)
         return spec.ListTableBranchesResponse(
@@ -118,7 +120,7 @@ class DatasetOperations(CatalogOperations):
     @operation(spec.ListTableIndicesRequest)
     def list_table_indices(self, request: spec.ListTableIndicesRequest) -> spec.ListTableIndicesResponse:
         """ListTableIndices: return a page of indices, sorted by name."""
-        with self._dataset(request.id, request.version, request.branch) as dataset:
+        with self._open_dataset(request.id, request.version, request.branch) as dataset:
             indices = {index.name: index for index in dataset.describe_indices()}
             rows = dataset.count_rows() if indices else 0
         page = page_of(indices, request.page_token, request.limit)
@@ -135,7 +137,7 @@ class DatasetOperations(CatalogOperations):
                     num_unindexed_rows=max(0, rows - index.num_rows_indexed),
                     size_bytes=index.total_size_bytes,
                     num_segments=len(index.segments),
-                    created_at=_first_created(index.segments),
+                    created_at=_creation_time(index.segments),
                     index_version=index.segments[0].index_version,
                     index_details=json.dumps(index.details),
                 )
@@ -156,7 +158,7 @@ class DatasetOperations(CatalogOperations):
         """
         if request.index_name is None:
             raise errors.InvalidInputError("the request names no index")
-        with self._dataset(request.id, request.version, request.branch) as dataset:
+        with self._open_dataset(request.id, request.version, request.branch) as dataset:
             if request.index_name not in {index.name for index in dataset.describe_indices()}:
                 raise errors.TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
             stats: Mapping[str, Any] = dataset.stats.index_stats(request.index_name)
@@ -172,7 +174,7 @@ class DatasetOperations(CatalogOperations):
     @operation(spec.GetTableStatsRequest)
     def get_table_stats(self, request: spec.GetTableStatsRequest) -> spec.GetTableStatsResponse:
         """GetTableStats: return bytes, rows, indices and fragments of the latest version."""
-        with self._dataset(request.id, branch=request.branch) as dataset:
+        with self._open_dataset(request.id, branch=request.branch) as dataset:
             lengths = sorted(fragment.count_rows() for fragment in dataset.get_fragments())
             size = storage.stored_bytes(dataset)
             if size is None:
@@ -184,7 +186,7 @@ class DatasetOperations(CatalogOperations):
                 fragment_stats=FragmentStats(
                     num_fragments=len(lengths),
                     num_small_fragments=dataset.stats.dataset_stats()["num_small_files"],
-                    lengths=_summary(lengths),
+                    lengths=_summarise(lengths),
                 ),
             )
 
@@ -195,16 +197,21 @@ class DatasetOperations(CatalogOperations):
         Raises:
             InvalidInputError: the condition does not fit the columns of the table.
         """
-        location, options = self._place(request.id)
+        location, options = self._read_target(request.id)
         target = (location, options, request.version, request.branch, request.predicate)
         expressions = () if request.predicate is None else (request.predicate,)
-        return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *target, expressions=expressions))
+        return spec.CountTableRowsResponse(
+            count=self._run_on_client_data(storage.count_rows, *target, expressions=expressions)
+        )
 
 
-def _listed(location: str, options: Mapping[str, str], branch: str | None) -> dict[int, tuple[int | None, str | None]]:
-    """Return size and ETag of each version's manifest, as pylance's directory namespace lists them.
+def _manifest_details(
+    location: str, options: Mapping[str, str], branch: str | None
+) -> dict[int, tuple[int | None, str | None]]:
+    """Return the size and ETag of each version's manifest.
 
-    It lists only tables whose location ends in ``.lance``.
+    pylance's directory namespace lists them. They are optional: there are none if the location does not end in
+    ``.lance``, or pylance cannot list them.
     """
     root, _, name = storage.pylance_uri(location).rstrip("/").rpartition("/")
     table = name.removesuffix(".lance")
@@ -212,30 +219,30 @@ def _listed(location: str, options: Mapping[str, str], branch: str | None) -> di
         return {}
     config = {"root": root, "manifest_enabled": "false", **{f"storage.{key}": value for key, value in options.items()}}
     request = spec.ListTableVersionsRequest(id=[table], branch=None if branch == MAIN_BRANCH else branch)
-    with suppress(LanceNamespaceError, OSError, RuntimeError, ValueError):  # what it adds is optional
+    with suppress(LanceNamespaceError, OSError, RuntimeError, ValueError):
         versions = spec.connect("dir", config).list_table_versions(request).versions
         return {version.version: (version.manifest_size, version.e_tag) for version in versions}
     return {}
 
 
-def _first_created(segments: Sequence[Any]) -> Any:
-    """Return when the first segment of an index was created; None if unknown."""
+def _creation_time(segments: Sequence[Any]) -> Any:
+    """Return when the first segment of an index was created; None if no segment says it."""
     times = [segment.created_at for segment in segments if segment.created_at is not None]
     return min(times).astimezone(UTC) if times else None
 
 
-def _summary(lengths: Sequence[int]) -> FragmentSummary:
+def _summarise(lengths: Sequence[int]) -> FragmentSummary:
     """Return the distribution of fragment ``lengths``, which are sorted."""
 
-    def at(share: float) -> int:
+    def quantile(share: float) -> int:
         return lengths[int((len(lengths) - 1) * share)] if lengths else 0
 
     return FragmentSummary(
-        min=at(0),
-        max=at(1),
+        min=quantile(0),
+        max=quantile(1),
         mean=sum(lengths) // len(lengths) if lengths else 0,
-        p25=at(0.25),
-        p50=at(0.5),
-        p75=at(0.75),
-        p99=at(0.99),
+        p25=quantile(0.25),
+        p50=quantile(0.5),
+        p75=quantile(0.75),
+        p99=quantile(0.99),
     )

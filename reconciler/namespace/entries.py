@@ -1,4 +1,4 @@
-"""The operations on the entries of tables, which touch no file."""
+"""The operations on the entries of tables; they change no file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import join
-from reconciler.namespace.shared import CatalogOperations, choice, operation, other_formats_refused, page_of
+from reconciler.namespace.shared import CatalogOperations, operation, page_of, parse_choice, reject_other_formats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,23 +32,26 @@ class EntryOperations(CatalogOperations):
     def list_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
         """ListTables: return a page of names, on request of tables with data only.
 
-        Where telling a Lance table takes a call, only the tables of the page are asked for.
+        Where it takes a call to tell a Lance table from others, only the tables of the page are looked up.
         """
         parent = self.backend.namespace_id_of(request.id)
-        # An empty list may be that of a namespace that does not exist, which this call tells.
+        # If there are none, the namespace may not exist: `child_tables` raises then.
         names = list(self.backend.candidate_tables(parent)) or self.backend.child_tables(parent)
 
-        def chosen(candidates: Sequence[str]) -> Sequence[str]:
+        def select(candidates: Sequence[str]) -> Sequence[str]:
             tables = self.backend.confirmed_tables(parent, candidates)
             if request.include_declared is not False:
                 return tables
-            return self._with_data(tables, lambda name: self.backend.load_table((*parent, name)))
+            return self._select_with_data(tables, lambda name: self.backend.load_table((*parent, name)))
 
-        page = page_of(names, request.page_token, request.limit, chosen)
+        page = page_of(names, request.page_token, request.limit, select)
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
-    def _with_data(self, names: Sequence[str], load: Callable[[str], LiveTable]) -> Sequence[str]:
-        """Return those of ``names`` that have data; a vanished table has none."""
+    def _select_with_data(self, names: Sequence[str], load: Callable[[str], LiveTable]) -> Sequence[str]:
+        """Return those of ``names`` whose tables have data.
+
+        A table that ``load`` no longer finds has none.
+        """
 
         def has_data(name: str) -> bool:
             try:
@@ -56,36 +59,38 @@ class EntryOperations(CatalogOperations):
             except TableNotFoundError:
                 return False
 
-        with_data = in_parallel(has_data, names, self.backend.parallelism)
-        return [name for name, has in zip(names, with_data, strict=True) if has]
+        answers = in_parallel(has_data, names, self.backend.parallelism)
+        return [name for name, answer in zip(names, answers, strict=True) if answer]
 
     @operation(spec.ListTablesRequest)
     def list_all_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
         """ListAllTables: return a page of identifiers as text, on request of tables with data only."""
         tables = {join(identifier): table for identifier, table in self.backend.scan().tables.items()}
 
-        def chosen(candidates: Sequence[str]) -> Sequence[str]:
-            return self._with_data(candidates, tables.__getitem__) if request.include_declared is False else candidates
+        def select(candidates: Sequence[str]) -> Sequence[str]:
+            if request.include_declared is not False:
+                return candidates
+            return self._select_with_data(candidates, tables.__getitem__)
 
-        page = page_of(tables, request.page_token, request.limit, chosen)
+        page = page_of(tables, request.page_token, request.limit, select)
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
     @operation(spec.DescribeTableRequest)
     def describe_table(self, request: spec.DescribeTableRequest) -> spec.DescribeTableResponse:
-        """DescribeTable: return the entry and, if asked for, metadata of the data.
+        """DescribeTable: return the entry and, on request, metadata of the dataset.
 
-        ``load_detailed_metadata``, a version, a tag or a branch ask for metadata.
+        ``load_detailed_metadata``, a version, a tag or a branch request metadata.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: its dataset has none such.
             InvalidInputError: it is not a Lance table, or a tag is combined with a version or a branch.
-            InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
+            InvalidTableStateError: metadata was requested and the location holds no Lance dataset.
         """
-        table = self._lance_table(request.id)
-        gives_credentials = request.vend_credentials is not False
+        table = self._load_lance_table(request.id)
+        vends_credentials = request.vend_credentials is not False
         options = self.backend.own_storage_options(table)
-        if gives_credentials:
+        if vends_credentials:
             options = self.backend.table_storage_options(table, writes=True)
         response = spec.DescribeTableResponse(
             table=table.id[-1],
@@ -100,7 +105,7 @@ class EntryOperations(CatalogOperations):
             response.is_only_declared = not self._has_data(table)
         reference = storage.Reference(request.version, request.tag, request.branch)
         if request.load_detailed_metadata or reference != storage.Reference():
-            if not gives_credentials:
+            if not vends_credentials:
                 options = self.backend.table_storage_options(table)
             with storage.opened(self._location_to_open(table), options, reference) as dataset:
                 response.version = dataset.version
@@ -108,8 +113,8 @@ class EntryOperations(CatalogOperations):
                 response.stats = TableBasicStats.model_validate(dataset.stats.dataset_stats())
                 response.metadata = dataset.get_version()["metadata"]
         else:
-            shown = self.backend.shown_schema(table.id)
-            response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
+            entry_schema = self.backend.shown_schema(table.id)
+            response.var_schema = to_json_schema(to_arrow_schema(entry_schema)) if entry_schema else None
         return response
 
     @operation(spec.TableExistsRequest)
@@ -119,7 +124,7 @@ class EntryOperations(CatalogOperations):
         Raises:
             TableNotFoundError: there is no such table.
             TableVersionNotFoundError: its dataset has no such version.
-            InvalidTableStateError: a version was asked for and the location holds no Lance dataset.
+            InvalidTableStateError: a version was requested and the location holds no Lance dataset.
         """
         table = self.backend.load_table(self.backend.table_id(request.id))
         if request.version is not None:
@@ -138,7 +143,7 @@ class EntryOperations(CatalogOperations):
             UnsupportedOperationError: the service put the entry elsewhere; the write was undone.
         """
         identifier = self.backend.table_id(request.id)
-        mode = choice("mode", request.mode, ("create", "overwrite"))
+        mode = parse_choice("mode", request.mode, ("create", "overwrite"))
         properties, undo = request.properties or {}, None
         if self.backend.capabilities().chooses_locations:
             raise UnsupportedOperationError(
@@ -160,7 +165,7 @@ class EntryOperations(CatalogOperations):
     def deregister_table(self, request: spec.DeregisterTableRequest) -> spec.DeregisterTableResponse:
         """DeregisterTable: remove the entry; the data stays."""
         identifier = self.backend.table_id(request.id)
-        with other_formats_refused():
+        with reject_other_formats():
             table = self.backend.remove_table(identifier)
         return spec.DeregisterTableResponse(
             id=list(identifier), location=table.location, properties=dict(table.properties)
@@ -177,19 +182,19 @@ class EntryOperations(CatalogOperations):
             UnsupportedOperationError: the catalog cannot rename, or not between these namespaces.
         """
         identifier = self.backend.table_id(request.id)
-        above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
-        to = self.backend.table_id([*above, request.new_table_name])
-        if not self.backend.capabilities().renames(identifier, to):
+        parent = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
+        renamed = self.backend.table_id([*parent, request.new_table_name])
+        if not self.backend.capabilities().renames(identifier, renamed):
             raise UnsupportedOperationError(
-                f"{self.backend.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}` in place; register it "
-                "under the new name and deregister it under the old one"
+                f"{self.backend.impl}: `{join(identifier)}` cannot be renamed to `{join(renamed)}` in place; register "
+                "it under the new name and deregister it under the old one"
             )
-        with other_formats_refused():
-            self.backend.rename_table(identifier, to)
+        with reject_other_formats():
+            self.backend.rename_table(identifier, renamed)
         return spec.RenameTableResponse()
 
 
-_NAMES = {
+_TYPE_NAMES = {
     "halffloat": "float16",
     "float": "float32",
     "double": "float64",
@@ -198,26 +203,27 @@ _NAMES = {
     "large_string": "large_utf8",
     "binary_view": "binary",
 }
+"""The names of types in the specification, where they differ from those of PyArrow."""
 
 
 def to_json_schema(schema: pa.Schema) -> JsonArrowSchema:
-    """Return the JSON form of ``schema``."""
-    return JsonArrowSchema(fields=[_field(field) for field in schema], metadata=_texts(schema.metadata))
+    """Return ``schema`` in the JSON form of the Lance Namespace specification."""
+    return JsonArrowSchema(fields=[_field_json(field) for field in schema], metadata=_decode_metadata(schema.metadata))
 
 
-def _field(field: pa.Field) -> JsonArrowField:
+def _field_json(field: pa.Field) -> JsonArrowField:
     return JsonArrowField(
-        name=field.name, nullable=field.nullable, type=_type(field.type), metadata=_texts(field.metadata)
+        name=field.name, nullable=field.nullable, type=_type_json(field.type), metadata=_decode_metadata(field.metadata)
     )
 
 
-def _type(kind: pa.DataType) -> JsonArrowDataType:
+def _type_json(kind: pa.DataType) -> JsonArrowDataType:
     import pyarrow as pa
 
     if isinstance(kind, pa.DictionaryType):
-        return _type(kind.value_type)
+        return _type_json(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType):
-        return _type(kind.storage_type)
+        return _type_json(kind.storage_type)
     text = re.split(r"[\[<(]", str(kind), maxsplit=1)[0].strip()
     length: int | None = None
     if isinstance(kind, pa.Decimal128Type | pa.Decimal256Type):
@@ -226,11 +232,11 @@ def _type(kind: pa.DataType) -> JsonArrowDataType:
         length = kind.list_size
     elif isinstance(kind, pa.FixedSizeBinaryType):
         length = kind.byte_width
-    fields = [_field(kind.field(position)) for position in range(kind.num_fields)] or None
-    return JsonArrowDataType(type=_NAMES.get(text, text), length=length, fields=fields)
+    fields = [_field_json(kind.field(position)) for position in range(kind.num_fields)] or None
+    return JsonArrowDataType(type=_TYPE_NAMES.get(text, text), length=length, fields=fields)
 
 
-def _texts(metadata: dict[bytes, bytes] | None) -> dict[str, str] | None:
+def _decode_metadata(metadata: dict[bytes, bytes] | None) -> dict[str, str] | None:
     if not metadata:
         return None
     return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in metadata.items()}

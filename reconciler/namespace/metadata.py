@@ -1,4 +1,4 @@
-"""The operations that change a table's metadata: tags, branches, columns, and the version in force."""
+"""The operations that change tags, branches, columns, and the current version."""
 
 from __future__ import annotations
 
@@ -12,50 +12,54 @@ from reconciler.namespace.shared import CatalogOperations, operation
 
 
 class MetadataOperations(CatalogOperations):
-    """The operations that write to a dataset, and neither rows nor a clean-up."""
+    """The operations that write to a dataset, but neither add nor remove rows."""
 
-    def _free_to_tag(
+    def _tag_target(
         self, request: spec.CreateTableTagRequest | spec.UpdateTableTagRequest | spec.DeleteTableTagRequest
     ) -> tuple[str, dict[str, str]]:
-        """Return where to write a tag; raise InvalidTableStateError if a manifest has set it."""
-        table = self._lance_table(request.id)
+        """Return a dataset's location, and the storage options to write a tag there.
+
+        Raises:
+            InvalidTableStateError: a manifest of lancens manages the tag.
+        """
+        table = self._load_lance_table(request.id)
         if request.tag in recorded_tags(table.properties):
             raise InvalidTableStateError(
                 f"tag `{request.tag}` of `{join(table.id)}` is in a manifest of lancens: change `tags` there"
             )
-        return self._writable_place(table)
+        return self._write_target_of(table)
 
     @operation(spec.CreateTableTagRequest)
     def create_table_tag(self, request: spec.CreateTableTagRequest) -> spec.CreateTableTagResponse:
         """CreateTableTag: create a tag of a version, on any branch."""
-        at = storage.Reference(request.version, branch=request.branch)
-        storage.create_tag(*self._free_to_tag(request), request.tag, at)
+        reference = storage.Reference(request.version, branch=request.branch)
+        storage.create_tag(*self._tag_target(request), request.tag, reference)
         return spec.CreateTableTagResponse()
 
     @operation(spec.UpdateTableTagRequest)
     def update_table_tag(self, request: spec.UpdateTableTagRequest) -> spec.UpdateTableTagResponse:
         """UpdateTableTag: move an existing tag to another version, on any branch."""
-        at = storage.Reference(request.version, branch=request.branch)
-        storage.update_tag(*self._free_to_tag(request), request.tag, at)
+        reference = storage.Reference(request.version, branch=request.branch)
+        storage.update_tag(*self._tag_target(request), request.tag, reference)
         return spec.UpdateTableTagResponse()
 
     @operation(spec.DeleteTableTagRequest)
     def delete_table_tag(self, request: spec.DeleteTableTagRequest) -> spec.DeleteTableTagResponse:
         """DeleteTableTag: delete a tag; its version stays."""
-        storage.delete_tag(*self._free_to_tag(request), request.tag)
+        storage.delete_tag(*self._tag_target(request), request.tag)
         return spec.DeleteTableTagResponse()
 
     @operation(spec.CreateTableBranchRequest)
     def create_table_branch(self, request: spec.CreateTableBranchRequest) -> spec.CreateTableBranchResponse:
         """CreateTableBranch: create a branch, by default of the latest version."""
-        at = storage.Reference(request.from_version, branch=request.from_branch)
-        storage.create_branch(*self._writable(request.id), request.name, at)
+        reference = storage.Reference(request.from_version, branch=request.from_branch)
+        storage.create_branch(*self._write_target(request.id), request.name, reference)
         return spec.CreateTableBranchResponse()
 
     @operation(spec.RestoreTableRequest)
     def restore_table(self, request: spec.RestoreTableRequest) -> spec.RestoreTableResponse:
         """RestoreTable: commit an earlier version again; the versions since stay."""
-        storage.restore(*self._writable(request.id, request.branch), request.version)
+        storage.restore(*self._write_target(request.id, request.branch), request.version)
         return spec.RestoreTableResponse()
 
     @operation(spec.UpdateTableSchemaMetadataRequest)
@@ -69,9 +73,9 @@ class MetadataOperations(CatalogOperations):
         """
         if request.metadata is None:
             raise InvalidInputError("the request has no `metadata`; send an empty one to remove all that is there")
-        target = self._writable(request.id, request.branch)
-        written = storage.replace_schema_metadata(*target, request.metadata)
-        return spec.UpdateTableSchemaMetadataResponse(metadata=dict(written))
+        target = self._write_target(request.id, request.branch)
+        metadata = storage.replace_schema_metadata(*target, request.metadata)
+        return spec.UpdateTableSchemaMetadataResponse(metadata=dict(metadata))
 
     @operation(spec.UpdateFieldMetadataRequest)
     def update_field_metadata(self, request: spec.UpdateFieldMetadataRequest) -> spec.UpdateFieldMetadataResponse:
@@ -79,8 +83,9 @@ class MetadataOperations(CatalogOperations):
         updates = [
             storage.FieldMetadata(update.path, update.metadata, bool(update.replace)) for update in request.updates
         ]
-        version, written = storage.update_field_metadata(*self._writable(request.id, request.branch), updates)
-        fields = {path: dict(metadata) for path, metadata in written.items()}
+        target = self._write_target(request.id, request.branch)
+        version, metadata_by_path = storage.update_field_metadata(*target, updates)
+        fields = {path: dict(metadata) for path, metadata in metadata_by_path.items()}
         return spec.UpdateFieldMetadataResponse(version=version, fields=fields)
 
     @operation(spec.AlterTableAlterColumnsRequest)
@@ -102,5 +107,7 @@ class MetadataOperations(CatalogOperations):
             for alteration in request.alterations
         )
         alterations = [{key: value for key, value in fields.items() if value is not None} for fields in arguments]
-        target = self._writable(request.id, request.branch)
-        return spec.AlterTableAlterColumnsResponse(version=self._compute(storage.alter_columns, *target, alterations))
+        target = self._write_target(request.id, request.branch)
+        return spec.AlterTableAlterColumnsResponse(
+            version=self._run_on_client_data(storage.alter_columns, *target, alterations)
+        )

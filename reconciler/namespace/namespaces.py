@@ -7,7 +7,7 @@ import lance_namespace as spec
 from reconciler.model import errors
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.shared import CatalogOperations, choice, operation, page_of
+from reconciler.namespace.shared import CatalogOperations, operation, page_of, parse_choice
 
 
 class NamespaceOperations(CatalogOperations):
@@ -43,18 +43,20 @@ class NamespaceOperations(CatalogOperations):
         Overwrite replaces the properties of an existing namespace and drops nothing.
         """
         identifier = self.backend.namespace_id_of(request.id, root=False)
-        mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
+        mode = parse_choice("mode", request.mode, ("create", "existok", "overwrite"))
         properties = request.properties or {}
         try:
-            namespace = self.backend.insert_namespace(identifier, self._direct_properties(identifier, properties))
+            namespace = self.backend.insert_namespace(
+                identifier, self._new_namespace_properties(identifier, properties)
+            )
         except errors.NamespaceAlreadyExistsError:
             if mode == "create":
                 raise
             namespace = self.backend.load_namespace(identifier)
             if mode == "overwrite":
                 location_keys = self.backend.capabilities().namespace_places
-                gone = frozenset(namespace.properties) - frozenset(properties) - location_keys
-                namespace = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
+                removed = frozenset(namespace.properties) - frozenset(properties) - location_keys
+                namespace = self.backend.alter_namespace(identifier, PropertyChanges(properties, removed))
         return spec.CreateNamespaceResponse(properties=dict(namespace.properties))
 
     @operation(spec.DropNamespaceRequest)
@@ -66,12 +68,12 @@ class NamespaceOperations(CatalogOperations):
         """
         identifier = self.backend.namespace_id_of(request.id, root=False)
         default = "skip" if self.backend.drops_missing else "fail"
-        mode = choice("mode", request.mode or default, ("fail", "skip"))
-        behavior = choice("behavior", request.behavior, ("restrict", "cascade"))
+        mode = parse_choice("mode", request.mode or default, ("fail", "skip"))
+        behavior = parse_choice("behavior", request.behavior, ("restrict", "cascade"))
         try:
             properties = dict(self.backend.load_namespace(identifier).properties)
             if behavior == "cascade":
-                self._empty(identifier)
+                self._remove_content(identifier)
             self.backend.remove_namespace(identifier)
         except errors.NamespaceNotFoundError:
             if mode == "fail":
@@ -79,12 +81,16 @@ class NamespaceOperations(CatalogOperations):
             return spec.DropNamespaceResponse()
         return spec.DropNamespaceResponse(properties=properties)
 
-    def _empty(self, identifier: Identifier) -> None:
-        """Remove every table and namespace below; raise first if others are there."""
-        below: list[Identifier] = []
-        todo = [identifier]
-        while todo:
-            parent = todo.pop()
+    def _remove_content(self, identifier: Identifier) -> None:
+        """Remove every table and namespace below ``identifier``, the deepest first.
+
+        Raises:
+            NamespaceNotEmptyError: there are other objects; nothing was removed.
+        """
+        descendants: list[Identifier] = []
+        unvisited = [identifier]
+        while unvisited:
+            parent = unvisited.pop()
             foreign = self.backend.foreign_objects(parent)
             if foreign:
                 names = ", ".join(sorted(foreign)[:5])
@@ -92,9 +98,9 @@ class NamespaceOperations(CatalogOperations):
                     f"{self.backend.impl}: `{join(parent)}` holds objects that are not Lance tables: {names}"
                 )
             children = [(*parent, name) for name in self.backend.child_namespaces(parent)]
-            below += children
-            todo += children
-        for namespace in [*reversed(below), identifier]:
+            descendants += children
+            unvisited += children
+        for namespace in [*reversed(descendants), identifier]:
             for name in sorted(self.backend.child_tables(namespace)):
                 try:
                     self.backend.remove_table((*namespace, name))

@@ -1,4 +1,4 @@
-"""What all operations share: the catalog, requests, errors, and pages."""
+"""The base of all operations: access to the catalog, requests, errors, and pages."""
 
 from __future__ import annotations
 
@@ -21,68 +21,76 @@ from reconciler.model.tags import MAIN_BRANCH
 
 
 class CatalogOperations(LanceNamespace):
-    """The base of operations on one catalog; a subclass may restrict locations."""
+    """The base of the operations on one catalog.
+
+    A subclass may restrict locations and the SQL of clients.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
-        """Return a context manager in which the catalog gets a request's ``context``, and yields the response's."""
+        """Pass a request's ``context`` to the catalog; yield that of the response."""
         return self.backend.in_context(context)
 
-    def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def _new_namespace_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties of a new namespace, with those that its catalog requires."""
         return self.backend.properties_for_request(identifier, properties)
 
-    def _direct_location(self, identifier: Identifier) -> str | None:
-        """Return the default location of a new table; None if the service chooses."""
+    def _new_table_location(self, identifier: Identifier) -> str | None:
+        """Return the default location of a new table; None if the service chooses it."""
         return self.backend.location_for_request(identifier)
 
     def _location_to_open(self, table: LiveTable) -> str:
         """Return the location at which to open the dataset of ``table``."""
         return table.location
 
-    def _compute(self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()) -> Any:
-        """Call ``work``, of ``reconciler.storage``, on a client's data."""
+    def _run_on_client_data(
+        self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()
+    ) -> Any:
+        """Call ``work``, a function of ``reconciler.storage``, on a client's data or SQL.
+
+        A subclass may run it in another process, and refuse ``expressions``: the client's SQL in ``arguments``.
+        """
         return work(*arguments)
 
-    def _found(self, table: LiveTable) -> Storage:
+    def _probe(self, table: LiveTable) -> Storage:
         return storage.probe(self._location_to_open(table), self.backend.table_storage_options(table))
 
     def _has_data(self, table: LiveTable) -> bool:
-        return self._found(table).kind is not StorageKind.NOTHING
+        return self._probe(table).kind is not StorageKind.NOTHING
 
-    def _lance_table(self, identifier: Sequence[str] | None) -> LiveTable:
+    def _load_lance_table(self, identifier: Sequence[str] | None) -> LiveTable:
         """Return the entry of a Lance table.
 
         Raises:
-            InvalidInputError: it is a table of another format.
+            InvalidInputError: the entry is one of another format.
             BackendError: the table does not exist, or the catalog cannot be read.
         """
-        with other_formats_refused():
+        with reject_other_formats():
             return self.backend.load_table(self.backend.table_id(identifier))
 
-    def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
-        """Return the location of a table's dataset, and the options to open it.
+    def _read_target(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
+        """Return the location of a table's dataset, and the storage options to open it.
 
         Raises:
             BackendError: the table does not exist, or may not be opened.
         """
-        table = self._lance_table(identifier)
+        table = self._load_lance_table(identifier)
         return self._location_to_open(table), self.backend.table_storage_options(table)
 
-    def _writable(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, StorageOptions]:
-        """Return the location of a table's dataset, and the options to write there.
+    def _write_target(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, StorageOptions]:
+        """Return the location of a table's dataset, and the storage options to write there.
 
         Raises:
-            UnsupportedOperationError: ``branch`` is not the main one, or the service keeps the versions of the table.
-            BackendError: as for :meth:`_place`.
+            UnsupportedOperationError: ``branch`` is not the main one, or the service manages the table's versions.
+            BackendError: as for :meth:`_read_target`.
         """
         if branch not in (None, MAIN_BRANCH):
             raise UnsupportedOperationError("only the main branch is changed here; open the dataset for another one")
-        return self._writable_place(self._lance_table(identifier))
+        return self._write_target_of(self._load_lance_table(identifier))
 
-    def _writable_place(self, table: LiveTable) -> tuple[str, StorageOptions]:
+    def _write_target_of(self, table: LiveTable) -> tuple[str, StorageOptions]:
         self._require_unmanaged(table)
         return self._location_to_open(table), self.backend.table_storage_options(table, writes=True)
 
@@ -92,25 +100,28 @@ class CatalogOperations(LanceNamespace):
 
 
 @contextmanager
-def other_formats_refused() -> Iterator[None]:
-    """Turn NotLanceTableError inside the block into InvalidInputError."""
+def reject_other_formats() -> Iterator[None]:
+    """Turn a NotLanceTableError of the block into an InvalidInputError."""
     try:
         yield
     except NotLanceTableError as error:
         raise InvalidInputError(str(error)) from None
 
 
-def choice(parameter: str, value: str | None, choices: tuple[str, ...]) -> str:
-    """Return the choice that ``value`` names; by default the first.
+def parse_choice(parameter: str, value: str | None, choices: tuple[str, ...]) -> str:
+    """Return the one of ``choices`` that ``value`` names, or the first if it is None.
 
-    Case and underscores do not matter.
+    Case and underscores of ``value`` do not matter.
+
+    Raises:
+        InvalidInputError: ``value`` names none of them; the error names the ``parameter``.
     """
     if value is None:
         return choices[0]
-    plain = value.replace("_", "").lower()
-    if plain not in choices:
+    normalised = value.replace("_", "").lower()
+    if normalised not in choices:
         raise InvalidInputError(f"{parameter} `{value}` is not one of {', '.join(choices)}")
-    return plain
+    return normalised
 
 
 NamespaceT = TypeVar("NamespaceT", bound=CatalogOperations)
@@ -118,8 +129,8 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
 
-# Clients in process recognise some errors by these words. Clients of ``serve`` put them before the text themselves.
-_FIRST_WORDS = {
+# Clients in process recognise some errors by these prefixes. Clients of ``serve`` add them to the text themselves.
+_PREFIXES = {
     ErrorCode.NAMESPACE_NOT_FOUND: "Namespace not found: ",
     ErrorCode.NAMESPACE_ALREADY_EXISTS: "Namespace already exists: ",
     ErrorCode.NAMESPACE_NOT_EMPTY: "Namespace not empty: ",
@@ -130,17 +141,17 @@ _FIRST_WORDS = {
 
 @contextmanager
 def specification_errors() -> Iterator[None]:
-    """Turn a backend's errors into ``lance_namespace.errors`` of the same codes."""
+    """Turn a BackendError of the block into a ``lance_namespace`` error of its code."""
     try:
         yield
     except BackendError as error:
-        first, text = _FIRST_WORDS.get(error.code, ""), str(error)
-        raise from_error_code(int(error.code), text if first in text else first + text) from error
+        prefix, text = _PREFIXES.get(error.code, ""), str(error)
+        raise from_error_code(int(error.code), text if prefix in text else prefix + text) from error
 
 
-def without_first_words(error: LanceNamespaceError) -> str:
-    """Return the text of an error for a client that adds the words of its code."""
-    return str(error).removeprefix(_FIRST_WORDS.get(ErrorCode(int(error.code)), ""))
+def without_prefix(error: LanceNamespaceError) -> str:
+    """Return the text of an error for a client that adds the prefix of its code."""
+    return str(error).removeprefix(_PREFIXES.get(ErrorCode(int(error.code)), ""))
 
 
 def operation(
@@ -149,10 +160,10 @@ def operation(
     [Callable[Concatenate[NamespaceT, RequestT, P], ResponseT]],
     Callable[Concatenate[NamespaceT, RequestT, P], ResponseT],
 ]:
-    """Decorate a method as an operation of the specification.
+    """Return a decorator that makes a method an operation of the specification.
 
-    Its request may be a ``model`` or, as LanceDB passes it, a mapping with the same keys. Its errors become those of
-    ``lance_namespace``.
+    A caller may pass a ``model`` or, as LanceDB does, a mapping with the same keys. The context of the request is
+    passed to the catalog, and that of its answer returned. Errors become those of ``lance_namespace``.
     """
 
     def decorate(
@@ -161,11 +172,11 @@ def operation(
         @wraps(method)
         def call(self: NamespaceT, request: RequestT, /, *args: P.args, **kwargs: P.kwargs) -> ResponseT:
             with specification_errors():
-                coerced = _coerced(model, request)
-                with self.in_context(_context_of(coerced)) as answered:
-                    response = method(self, coerced, *args, **kwargs)
-                    if answered and isinstance(response, BaseModel) and "context" in type(response).model_fields:
-                        return response.model_copy(update={"context": dict(answered)})
+                request = _coerce(model, request)
+                with self.in_context(_context_of(request)) as context:
+                    response = method(self, request, *args, **kwargs)
+                    if context and isinstance(response, BaseModel) and "context" in type(response).model_fields:
+                        return response.model_copy(update={"context": dict(context)})
                     return response
 
         return call
@@ -174,14 +185,19 @@ def operation(
 
 
 def _context_of(request: BaseModel) -> dict[str, str]:
-    """Return the context of a request, with its identity as the protocol's headers."""
+    """Return the context of a request, with its ``identity`` as headers of the protocol."""
     identity = getattr(request, "identity", None)
     key, token = getattr(identity, "api_key", None), getattr(identity, "auth_token", None)
     headers = {"header.x-api-key": key, "header.Authorization": token and f"Bearer {token}"}
     return {name: value for name, value in headers.items() if value} | (getattr(request, "context", None) or {})
 
 
-def _coerced(model: type[RequestT], request: object) -> RequestT:
+def _coerce(model: type[RequestT], request: object) -> RequestT:
+    """Return ``request`` as a ``model``.
+
+    Raises:
+        InvalidInputError: it is no mapping, or a field has a wrong value.
+    """
     if isinstance(request, model):
         return request
     if isinstance(request, BaseModel):
@@ -197,25 +213,25 @@ def _coerced(model: type[RequestT], request: object) -> RequestT:
 
 
 class Page(NamedTuple):
-    """A slice of sorted names and the token of the next one."""
+    """Some of the sorted names, and the token of the next page; None after the last page."""
 
     names: list[str]
     token: str | None
 
 
 def page_of(
-    names: Iterable[str], token: str | None, limit: int | None, chosen: Callable[[Sequence[str]], Sequence[str]] = list
+    names: Iterable[str], token: str | None, limit: int | None, select: Callable[[Sequence[str]], Sequence[str]] = list
 ) -> Page:
-    """Return the names after ``token`` in order, at most ``limit`` of them.
+    """Return the page of sorted names that begins after ``token``.
 
-    The token is the last name of the page before, so that pages stay complete while names come and go.
+    The token is the last name of the previous page, so that pages stay complete while names come and go.
 
     Args:
-        names: in any order.
-        token: that of the page before, None for the first.
-        limit: None for no limit.
-        chosen: filters names, keeping their order. It gets one name more than the page can take, to tell whether
-            another page follows, and further names while too few are left.
+        names: all names, in any order.
+        token: that of the previous page, None for the first page.
+        limit: the most names on the page, None for no limit.
+        select: returns those of some names that belong on a page, in the same order. It gets one name more than the
+            page can take, to tell whether another page follows, and further names while it has selected too few.
 
     Raises:
         InvalidInputError: ``limit`` is not positive.
@@ -224,12 +240,12 @@ def page_of(
         raise InvalidInputError(f"limit must be 1 or more, not {limit}")
     remaining = sorted(name for name in names if not token or name > token)
     if limit is None:
-        return Page(list(chosen(remaining)), None)
+        return Page(list(select(remaining)), None)
     accepted: list[str] = []
-    at, asking = 0, limit + 1
-    while at < len(remaining) and len(accepted) <= limit:
-        counted = chosen(remaining[at : at + asking])
-        accepted += counted
-        at += asking
-        asking = limit + 1 - len(accepted) if counted else asking * 2
+    position, batch_size = 0, limit + 1
+    while position < len(remaining) and len(accepted) <= limit:
+        selected = select(remaining[position : position + batch_size])
+        accepted += selected
+        position += batch_size
+        batch_size = limit + 1 - len(accepted) if selected else batch_size * 2
     return Page(accepted[:limit], accepted[limit - 1] if len(accepted) > limit else None)

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match, Route
 
 from reconciler.model.names import join
-from reconciler.namespace.shared import without_first_words
+from reconciler.namespace.shared import without_prefix
 from reconciler.server import openapi
 from reconciler.server.answers import TRY_AGAIN, Json, public_fields, refusal
 from reconciler.server.catalogs import ServedCatalogs
@@ -107,7 +107,7 @@ class _Server:
                 async with asyncio.timeout(self._settings.timeout_seconds):
                     return await work(request)
             except LanceNamespaceError as error:
-                return _logged_refusal(request, error.code, self._catalogs.without_secrets(without_first_words(error)))
+                return _logged_refusal(request, error.code, self._catalogs.without_secrets(without_prefix(error)))
             except TimeoutError:
                 return self._too_late(request)
             except asyncio.CancelledError:  # the server stops, and its grace period is over

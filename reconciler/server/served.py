@@ -80,7 +80,9 @@ class ServedNamespace(CatalogNamespace):
             return None
         return _NO_PLACE.format(locations.redact(location))
 
-    def _compute(self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()) -> Any:
+    def _run_on_client_data(
+        self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()
+    ) -> Any:
         """Call ``work`` in the sandbox; here if the data is in this process's memory."""
         check_expressions(expressions)
         if self.sandbox is None or self.backend.in_process:
@@ -115,11 +117,11 @@ class ServedNamespace(CatalogNamespace):
             raise PermissionDeniedError("the table is at a location that this server does not open")
         return table.location
 
-    def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def _new_namespace_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the client's properties, without a location that the backend would add."""
         return self.checked_places(properties)
 
-    def _direct_location(self, identifier: Identifier) -> str | None:
+    def _new_table_location(self, identifier: Identifier) -> str | None:
         """Return the default location, never one in the working directory."""
         location = self.backend.default_location(identifier)
         if location is not None:  # from where the backend last saw the namespace, which may have moved since

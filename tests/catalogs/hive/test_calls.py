@@ -430,7 +430,7 @@ def test_a_database_that_moved_places_the_next_table() -> None:
         assert backend.location_for_request(("ads", "t")) == "s3://lake/new/t"
         served = ServedNamespace(backend)
         for moving.place in ("s3://lake/served", "s3://lake/moved"):
-            assert served._direct_location(("ads", "t")) == f"{moving.place}/t"
+            assert served._new_table_location(("ads", "t")) == f"{moving.place}/t"
 
 
 # ---- a write that the metastore itself repeats -----------------------------------------------------------------------
