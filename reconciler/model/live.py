@@ -89,8 +89,8 @@ class Snapshot:
     odd: Mapping[Identifier, OddEntry] = field(default_factory=dict)
 
     @property
-    def held(self) -> dict[Identifier, str]:
-        """The names that the odd entries have, with what is odd."""
+    def name_holders(self) -> dict[Identifier, str]:
+        """What has each name that no Lance table can get: the odd entries, in words."""
         return {identifier: entry.reason for identifier, entry in self.odd.items()}
 
 

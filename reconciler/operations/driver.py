@@ -140,7 +140,7 @@ class LocalEngine:
         compared = TableComparison()
         with self.profile.stage("compare", connection):
             context = CatalogContext.of(source)
-            compared.compare(context, pairs(context.moves, source.desired.tables, live.tables, live.held))
+            compared.compare(context, pairs(context.moves, source.desired.tables, live.tables, live.name_holders))
         return ReadCatalog(replace(source, live=live), context, compared)
 
     def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:

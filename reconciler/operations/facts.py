@@ -161,7 +161,7 @@ def _with_tags(
 
 def _added(question: StorageQuestion, known: TableFacts) -> Schema:
     """Return the columns that apply would add to the data of a table."""
-    is_growing = question.table.evolve is Evolve.ADDITIVE and question.in_force is not None
+    is_growing = question.table.evolve is Evolve.ADDITIVE and question.present_location is not None
     return schema_difference(question.table, known).missing if is_growing else ()
 
 
@@ -196,7 +196,7 @@ def _keeping_comments(schema: Schema, columns: ShownColumns, shown: ShownColumns
 
 def problem_of(backend: Backend, question: StorageQuestion, location: str | None) -> str | None:
     """Return why the catalog rejects the table at ``location``; None if it does not."""
-    if location is None or location == question.in_force:
+    if location is None or location == question.present_location:
         return None
     return backend.location_problem(question.table.id, location)
 

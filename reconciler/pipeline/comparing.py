@@ -186,8 +186,8 @@ class Reader:
         for scope in self.globs[name]:
             if any(map(scope.contains, (*here, *content.late))):
                 content.selected.add(scope)
-        held = Snapshot(odd=content.odd).held
-        content.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, held))
+        name_holders = Snapshot(odd=content.odd).name_holders
+        content.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, name_holders))
         return content
 
 

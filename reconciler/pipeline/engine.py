@@ -140,7 +140,7 @@ class SparkEngine:
         """Pair and compare the tables that may have had another name."""
         blocks = {pair.desired.id: pair.desired for pair in read.aside if pair.desired is not None}
         live = {pair.live.id: pair.live for pair in read.aside if pair.live is not None}
-        read.compared.compare(context, pairs(context.moves, blocks, live, read.snapshot.held))
+        read.compared.compare(context, pairs(context.moves, blocks, live, read.snapshot.name_holders))
 
     @property
     def _tasks(self) -> int:

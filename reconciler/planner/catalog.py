@@ -41,7 +41,7 @@ class CatalogPlan:
 def plan_catalog(source: CatalogInput, answers: Answers) -> CatalogPlan:
     """Return the plan of one catalog whose answers are all known, in time linear in the number of objects."""
     context, compared = CatalogContext.of(source), TableComparison()
-    compared.compare(context, pairs(context.moves, source.desired.tables, source.live.tables, source.live.held))
+    compared.compare(context, pairs(context.moves, source.desired.tables, source.live.tables, source.live.name_holders))
     compared.answer(context, compared.questions(), answers)
     return conclude(source, compared.outcomes, compare_namespaces(source), LiveTables(source.live.tables))
 
@@ -57,7 +57,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, namespaces: Outcomes, tab
     """
     outcomes.merge(namespaces)
     context = CatalogContext.of(source)
-    outcomes.compare_written(source, tables)
+    outcomes.compare_again(source, tables)
     outcomes.blocked = {**dict(_damaged(source, context)), **outcomes.blocked}
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:

@@ -96,9 +96,9 @@ class Outcomes:
             self.remarks[key] = remark.with_others(self.remarks.get(key))
 
     def compare(self, context: CatalogContext, pair: TablePair, facts: TableFacts | None) -> None:
-        """Compare one table, selected or not, and add the outcome."""
+        """Count a table; compare it and add the outcome if the plan's selection has it."""
         counts = self.counts
-        for live in pair.there:
+        for live in pair.entries:
             counts["tables"] += 1
             counts["removable_tables"] += context.is_removable(live.id, owner_of(live.properties))
         if not pair.is_in(context.select):
@@ -108,13 +108,13 @@ class Outcomes:
                 return
             counts["unnamed_tables"] += 1
             counts["unmanaged_tables"] += owner_of(pair.live.properties) is None
-        if pair.line is not None and pair.in_force is not None:
+        if pair.line is not None and pair.present_entry is not None:
             (self.moved if pair.origin is None else self.moving).add(pair.line)
         self._compare(context, pair, facts)
 
     def _compare(self, context: CatalogContext, pair: TablePair, facts: TableFacts | None) -> None:
         if pair.origin is None:
-            outcome = diff_table(context, pair.desired, pair.live, facts, pair.held)
+            outcome = diff_table(context, pair.desired, pair.live, facts, pair.name_holder)
             if pair.desired is None and pair.live is not None:
                 outcome = with_policies(context, pair.live, outcome)
         else:
@@ -123,10 +123,15 @@ class Outcomes:
         for remark in remarks_on(context, pair, facts, outcome):
             self.add(remark)
 
-    def compare_written(self, source: CatalogInput, tables: LiveTables) -> None:
-        """Compare tables again whose data another catalog's plan writes."""
+    def compare_again(self, source: CatalogInput, tables: LiveTables) -> None:
+        """Compare tables again whose first comparison found no data, as another catalog's plan will write it.
+
+        Args:
+            source: the catalog, with the data that other plans write.
+            tables: its live tables.
+        """
         blocks = source.desired.tables
-        again = {
+        new_facts = {
             change.identifier: TableFacts(change.destination, storage, None, entry_columns(change), tags)
             for change in (self.changes if source.written else ())
             if change.action in _BY_DATA and change.storage is not None and change.probe and change.destination
@@ -134,23 +139,23 @@ class Outcomes:
             if storage is not None
             for tags in (tags_of_new(blocks[change.identifier], is_written=True),)
         }
-        if not again:
+        if not new_facts:
             return
-        changed = [change for change in self.changes if change.kind == "table" and change.identifier in again]
+        changed = [change for change in self.changes if change.kind == "table" and change.identifier in new_facts]
         names = {name for change in changed for name in (change.identifier, change.moved_from) if name is not None}
         live = {table.id: table for table in tables.named(names)}
         self.changes = [
-            change for change in self.changes if change.kind == "namespace" or change.identifier not in again
+            change for change in self.changes if change.kind == "namespace" or change.identifier not in new_facts
         ]
         context = CatalogContext.of(source)
-        for pair in pairs(context.moves, {identifier: blocks[identifier] for identifier in again}, live):
-            self._compare(context, pair, again.get(pair.desired.id) if pair.desired else None)
+        for pair in pairs(context.moves, {identifier: blocks[identifier] for identifier in new_facts}, live):
+            self._compare(context, pair, new_facts.get(pair.desired.id) if pair.desired else None)
 
 
 def entry_columns(change: Change) -> EntryColumns | None:
-    """Return the columns an entry shows and should show; None if none are recorded.
+    """Return the columns that a table's entry shows and should show; None if the change records none.
 
-    Apply checks that the data has them.
+    Apply checks that the data has the columns to show.
     """
     if change.before is None or change.after is None:
         return None
@@ -168,9 +173,9 @@ class TableComparison:
     Args:
         outcomes: those of the compared tables.
         open: the tables that wait for the answers to :meth:`questions`.
-        schemas: the schema of each entry to be made, for the catalog to show.
-        missing: the names of the blocks without an entry.
-        new: those of them whose data may be elsewhere, with their former names (see ``facts.new_names``).
+        schemas: the schema of each new entry; the catalog says what it cannot show of them.
+        missing: the names of blocks that ask for a table and have no entry.
+        new: the new tables whose data may be elsewhere, each with its old name (see ``facts.new_names``).
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
@@ -180,7 +185,7 @@ class TableComparison:
     new: dict[Identifier, Identifier | None] = field(default_factory=dict)
 
     def compare(self, context: CatalogContext, tables: Iterable[TablePair]) -> None:
-        """Compare the tables that need no answer, and keep the others."""
+        """Compare the tables that need no answer, and add the others to ``open``."""
         for pair in tables:
             desired = pair.desired
             if desired is not None and pair.live is None and not desired.absent and desired.refused is None:
@@ -200,13 +205,13 @@ class TableComparison:
         """Compare the open tables with the answers to their questions."""
         for question in questions.storage:
             schema = question.table.schema or answers.tables[question.table.id].storage.schema
-            if schema is not None and question.in_force is None:
+            if schema is not None and question.present_location is None:
                 self.schemas.append(schema)
         for pair in (table.pair for table in self.open):
             name = pair.desired.id if pair.desired is not None else ()
-            by = answers.held.get(name)
-            with_held = pair if by is None else replace(pair, held=by)
-            self.outcomes.compare(context, with_held, answers.tables.get(name))
+            holder = answers.name_holders.get(name)
+            with_holder = pair if holder is None else replace(pair, name_holder=holder)
+            self.outcomes.compare(context, with_holder, answers.tables.get(name))
         self.open.clear()
 
     def merge(self, other: TableComparison) -> None:

@@ -167,8 +167,8 @@ class StorageQuestion:
     live: LiveTable | None = None
 
     @property
-    def in_force(self) -> str | None:
-        """The location of the table's entry."""
+    def present_location(self) -> str | None:
+        """The location of the table's entry; None if it has none."""
         return self.live.location if self.live else None
 
     @property
@@ -207,9 +207,9 @@ def new_names(
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
     """Yield each new table without a location, with its name before a move, if any."""
     for pair in tables:
-        desired = pair.wanted_in(select) if pair.in_force is None else None
+        desired = pair.block_in(select) if pair.present_entry is None else None
         if desired is not None and desired.location is None and desired.probe:
-            yield desired.id, pair.former
+            yield desired.id, pair.former_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class OpenTable:
 
 def open_table(pair: TablePair, select: Scope = EVERYTHING) -> OpenTable | None:
     """Return a table with its questions; None if it can be compared without an answer."""
-    desired = pair.wanted_in(select)
+    desired = pair.block_in(select)
     if desired is None:
         return None
     question = _storage_question(pair, desired)
@@ -238,16 +238,16 @@ def _storage_question(pair: TablePair, desired: DesiredTable) -> StorageQuestion
     Storage decides about new tables (data is registered), about relocations, and about live tables with a schema or
     with tags.
     """
-    live = pair.renamed
+    live = pair.entry_to_compare
     if live is None:
         return StorageQuestion(desired, desired.location)
     if is_relocated(desired, live):
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
         otherwise = live.location if is_unanswered(desired, live) else None
-        return StorageQuestion(desired, desired.location, otherwise, pair.in_force)
+        return StorageQuestion(desired, desired.location, otherwise, pair.present_entry)
     has_tags = bool(desired.tags or recorded_tags(live.properties))
     if (desired.schema is not None or has_tags) and desired.probe:
-        return StorageQuestion(desired, live.location, live=pair.in_force)
+        return StorageQuestion(desired, live.location, live=pair.present_entry)
     return None
 
 
@@ -277,8 +277,8 @@ class Answers:
 
     Args:
         tables: what storage holds for each table of ``Questions.storage``.
-        held: the objects of ``Questions.names`` that are no Lance tables, in words.
+        name_holders: the objects with one of ``Questions.names`` that are no Lance tables, in words.
     """
 
     tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
-    held: Mapping[Identifier, str] = field(default_factory=dict)
+    name_holders: Mapping[Identifier, str] = field(default_factory=dict)

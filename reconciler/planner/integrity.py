@@ -149,11 +149,11 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> R
         ],
         stored={entry.identifier: (entry.unreferenced,) for entry in blocked if entry.unreferenced is not None},
     )
-    held = {entry.identifier: entry.held_by for entry in blocked if entry.held_by}
+    name_holders = {entry.identifier: entry.held_by for entry in blocked if entry.held_by}
     blocks = {key: block for key, block in desired.tables.items() if key in tables or block.refused is not None}
     source = replace(source, live=live, facts=facts)
     context, comparison = CatalogContext.of(source), TableComparison()
-    comparison.compare(context, pairs(moves, blocks, live.tables, held))
+    comparison.compare(context, pairs(moves, blocks, live.tables, name_holders))
     return RecordedCatalog(
         source,
         comparison,

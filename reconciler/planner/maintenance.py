@@ -66,7 +66,7 @@ class MaintainedTable:
 
     def decisions(self) -> list[Decision]:
         """Return its jobs, or why there can be none, with the state of its entry."""
-        foreign = self.context.foreign_why(self.live.properties)
+        foreign = self.context.why_foreign(self.live.properties)
         return jobs_of(self.context.catalog, self.table, self.live, self.found, foreign, self._entry())
 
     def fingerprint(self) -> Fingerprint:

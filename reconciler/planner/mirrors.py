@@ -241,7 +241,7 @@ class _Mirror:
             if self._is_own_table(name[:depth]):
                 write = self._renaming(origin, name, _another(name, depth))
                 return self._why(ReasonCode.NAME_OF_TABLE, {"name": "/".join(name[:depth]), "write": write})
-        line = self.moves.line_from(name)
+        line = self.moves.line_leaving(name)
         if line is not None:
             write = self._renaming(origin, name, _another(name, len(line.origin)))
             return self._why(ReasonCode.NAME_MOVED_AWAY, {"line": str(line.source), "write": write})

@@ -17,83 +17,85 @@ from reconciler.model.ownership import is_same_owner, owner_of, recorded_keys, r
 class Moves:
     """The ``moved`` lines of one catalog.
 
-    ``keeper`` is the manifest if it keeps tables without a block (``prune: never``): these move with their namespace to
-    one of ``homes``, unless the name is in ``listed``. Otherwise they are pruned where they are.
+    ``by_table`` and ``by_old_table`` are the lines about tables, by new and by old name. ``by_namespace`` and
+    ``by_old_namespace`` are the lines about namespaces. Of nested namespaces, the innermost line counts.
 
-    ``tables`` and ``origins`` are the lines about tables, by new and by old name; ``namespaces`` and ``left`` are the
-    lines about namespaces. Of nested namespaces, the innermost line counts.
+    Under ``prune: never``, tables without a block move with their namespace. ``keeper`` is then the manifest's owner
+    mark, None otherwise. They move only into ``wanted_namespaces``, the blocks of namespaces, and not to or from
+    ``named_tables``, the names of blocks that a line concerns.
     """
 
-    tables: Mapping[Identifier, DesiredMove]
-    origins: Mapping[Identifier, DesiredMove]
-    namespaces: Mapping[Identifier, DesiredMove]
-    left: Mapping[Identifier, DesiredMove]
+    by_table: Mapping[Identifier, DesiredMove]
+    by_old_table: Mapping[Identifier, DesiredMove]
+    by_namespace: Mapping[Identifier, DesiredMove]
+    by_old_namespace: Mapping[Identifier, DesiredMove]
     keeper: str | None = None
-    homes: frozenset[Identifier] = frozenset()
-    listed: frozenset[Identifier] = frozenset()
+    wanted_namespaces: frozenset[Identifier] = frozenset()
+    named_tables: frozenset[Identifier] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.tables or self.namespaces)
+        return bool(self.by_table or self.by_namespace)
 
     def origin_of(self, table: Identifier) -> tuple[Identifier, DesiredMove] | None:
         """Return the old name of a table and its ``moved`` line; None if no line has it."""
-        line = self.tables.get(table) or _longest(self.namespaces, table)
+        line = self.by_table.get(table) or _innermost(self.by_namespace, table)
         if line is None:
             return None
         origin = (*line.origin, *table[len(line.to) :])
-        return (origin, line) if self.line_from(origin) is line else None
+        return (origin, line) if self.line_leaving(origin) is line else None
 
     def target_of(self, table: Identifier) -> Identifier | None:
         """Return the new name of a live table; None if no line moves it."""
-        line = self.line_from(table)
+        line = self.line_leaving(table)
         return None if line is None else (*line.to, *table[len(line.origin) :])
 
     def namespace_target_of(self, namespace: Identifier) -> Identifier | None:
         """Return the new name of a live namespace; None if no line moves it."""
-        line = _longest(self.left, (*namespace, ""))
+        line = _innermost(self.by_old_namespace, (*namespace, ""))
         return None if line is None else (*line.to, *namespace[len(line.origin) :])
 
     def namespace_origin_of(self, namespace: Identifier) -> Identifier | None:
         """Return the old name of a namespace; None if no line has it."""
-        line = _longest(self.namespaces, (*namespace, ""))
+        line = _innermost(self.by_namespace, (*namespace, ""))
         origin = None if line is None else (*line.origin, *namespace[len(line.to) :])
         return origin if origin is not None and self.namespace_target_of(origin) == namespace else None
 
-    def kept(self, table: LiveTable) -> DesiredTable | None:
-        """Return a block for a table that moves with its namespace; None if it does not."""
-        owner = owner_of(table.properties)
-        if self.keeper is None or table.id in self.listed or not is_same_owner(owner, self.keeper):
+    def block_of_kept(self, table: LiveTable) -> DesiredTable | None:
+        """Return a block for a table without one that moves with its namespace; None if it does not move."""
+        if self.keeper is None or not is_same_owner(owner_of(table.properties), self.keeper):
             return None
-        line, target = self.line_from(table.id), self.target_of(table.id)
-        if line is None or line.is_table or target is None or target in self.listed or target[:-1] not in self.homes:
+        line, target = self.line_leaving(table.id), self.target_of(table.id)
+        if line is None or line.is_table or target is None or target[:-1] not in self.wanted_namespaces:
+            return None
+        if not self.named_tables.isdisjoint((table.id, target)):
             return None
         properties = {key: table.properties[key] for key in recorded_keys(table.properties) if key in table.properties}
-        # Without a question to storage, its tags stay.
+        # Without a probe, no tag is compared, so the tags stay.
         return DesiredTable(
             target, line.source, properties, probe=False, secret_keys=recorded_secrets(table.properties)
         )
 
     def concerns(self, table: Identifier) -> bool:
         """Return whether a line may move a table of this name, or to this name."""
-        return self.line_from(table) is not None or (
-            table in self.tables or _longest(self.namespaces, table) is not None
+        return self.line_leaving(table) is not None or (
+            table in self.by_table or _innermost(self.by_namespace, table) is not None
         )
 
-    def line_from(self, origin: Identifier) -> DesiredMove | None:
+    def line_leaving(self, origin: Identifier) -> DesiredMove | None:
         """Return the line that moves a table away from ``origin``; None if none does."""
-        return self.origins.get(origin) or _longest(self.left, origin)
+        return self.by_old_table.get(origin) or _innermost(self.by_old_namespace, origin)
 
 
-def _holds(tail: str, name: str) -> bool:
-    """Return whether ``name`` is in the end of a location, and not within a longer word."""
+def _has_word(tail: str, name: str) -> bool:
+    """Return whether the end of a location has ``name`` as a whole word."""
     return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", tail) is not None
 
 
 NO_MOVES = Moves({}, {}, {}, {})
-_NOTHING_HELD: Mapping[Identifier, str] = {}
+_NO_HOLDERS: Mapping[Identifier, str] = {}
 
 
-def _longest(lines: Mapping[Identifier, DesiredMove], name: Identifier) -> DesiredMove | None:
+def _innermost(lines: Mapping[Identifier, DesiredMove], name: Identifier) -> DesiredMove | None:
     """Return the line of the innermost namespace that contains ``name``."""
     candidates = (lines.get(name[:depth]) for depth in range(len(name) - 1, 0, -1))
     return next((line for line in candidates if line is not None), None) if lines else None
@@ -109,61 +111,63 @@ def moves_of(desired: DesiredCatalog) -> Moves:
         {line.to: line for line in namespaces},
         {line.origin: line for line in namespaces},
     )
-    if not moves.namespaces or desired.prune is not Prune.NEVER:
+    if not moves.by_namespace or desired.prune is not Prune.NEVER:
         return moves
-    homes = frozenset(name for name, block in desired.namespaces.items() if not block.absent)
-    return replace(moves, keeper=desired.owner, homes=homes, listed=frozenset(filter(moves.concerns, desired.tables)))
+    wanted_namespaces = frozenset(name for name, block in desired.namespaces.items() if not block.absent)
+    named_tables = frozenset(filter(moves.concerns, desired.tables))
+    return replace(moves, keeper=desired.owner, wanted_namespaces=wanted_namespaces, named_tables=named_tables)
 
 
 @dataclass(frozen=True, slots=True)
 class TablePair:
     """A table's block, its entry, and its entry under the old name, where they exist.
 
-    ``line`` is the ``moved`` line with the old name. ``held`` describes an object with the block's name that is no
-    Lance table; empty if there is none.
+    ``live`` is the entry under the block's name, ``origin`` the one under the old name, which the ``moved`` line
+    ``line`` gives. ``name_holder`` describes an object with the block's name that is no Lance table; empty if there is
+    none.
     """
 
     desired: DesiredTable | None
     live: LiveTable | None
     origin: LiveTable | None = None
     line: DesiredMove | None = None
-    held: str = ""
+    name_holder: str = ""
 
     @property
-    def renamed(self) -> LiveTable | None:
-        """The entry to compare with the block, under the new name."""
+    def entry_to_compare(self) -> LiveTable | None:
+        """The entry to compare with the block; a moved one is given the block's name."""
         if self.live is None and self.origin is not None and self.desired is not None:
             return replace(self.origin, id=self.desired.id)
         return self.live
 
     @property
-    def former(self) -> Identifier | None:
-        """The old name of the block's table, whether an entry has it or not."""
+    def former_name(self) -> Identifier | None:
+        """The old name by the ``moved`` line, whether an entry has it or not; None without a line."""
         return (*self.line.origin, *self.desired.id[len(self.line.to) :]) if self.line and self.desired else None
 
     @property
-    def forgets_location(self) -> bool:
-        """Whether the table has moved, and only its entry knows where its data is.
+    def is_located_by_entry(self) -> bool:
+        """Whether the table has moved and only its entry, not its block, tells where its data is.
 
-        A line with stars also covers tables that never moved. Their location holds the new name, not the old one.
+        A line with stars also covers tables that never moved. Their location contains the new name, not the old one.
         """
-        desired, live, former = self.desired, self.live, self.former
+        desired, live, former = self.desired, self.live, self.former_name
         if desired is None or live is None or former is None or self.origin is not None:
             return False
         if desired.location is not None or desired.mirrors is not None:
             return False
         tail = "/".join(locations.names_in(live.location)[-len(live.id) :])
         old, new = set(former).difference(live.id), set(live.id).difference(former)
-        return any(_holds(tail, name) for name in old) or not all(_holds(tail, name) for name in new)
+        return any(_has_word(tail, name) for name in old) or not all(_has_word(tail, name) for name in new)
 
     @property
-    def in_force(self) -> LiveTable | None:
+    def present_entry(self) -> LiveTable | None:
         """The entry under its present name."""
         return self.live or self.origin
 
     @property
-    def there(self) -> list[LiveTable]:
-        """The entries under both names."""
+    def entries(self) -> list[LiveTable]:
+        """The live entries under both names."""
         return [live for live in (self.live, self.origin) if live is not None]
 
     def is_in(self, scope: Scope) -> bool:
@@ -173,7 +177,7 @@ class TablePair:
             scope.contains(table.id) or (self.origin is not None and scope.contains(self.origin.id))
         )
 
-    def wanted_in(self, scope: Scope) -> DesiredTable | None:
+    def block_in(self, scope: Scope) -> DesiredTable | None:
         """Return the block if ``scope`` has it and it is neither absent nor refused."""
         desired = self.desired
         if desired is None or desired.absent or desired.refused is not None or not self.is_in(scope):
@@ -185,35 +189,35 @@ def pairs(
     moves: Moves,
     blocks: Mapping[Identifier, DesiredTable],
     live: Mapping[Identifier, LiveTable],
-    held: Mapping[Identifier, str] = _NOTHING_HELD,
+    name_holders: Mapping[Identifier, str] = _NO_HOLDERS,
 ) -> Iterator[TablePair]:
     """Yield every table of ``blocks`` and ``live`` once, moved ones with both names.
 
-    ``held`` describes objects with the names of blocks, or old names of moved ones, that are no Lance tables.
+    ``name_holders`` describes objects that are no Lance tables, by name: that of a block, or the old one of a move.
     """
-    taken: set[Identifier] = set()
+    paired: set[Identifier] = set()
     moves_any = bool(moves)  # asked once: there may be a million blocks
     for identifier, desired in blocks.items():
         move = moves.origin_of(identifier) if moves_any and not desired.absent else None
         if move is None:
-            # Only a mirror asks for a name that a table leaves: what has it is not what is asked for.
+            # Only a mirror asks for a name that a table moves away from: the entry there is not the mirrored table.
             leaves = desired.refused is not None and moves.target_of(identifier) in blocks
-            yield TablePair(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
+            entry, holder = None if leaves else live.get(identifier), name_holders.get(identifier, "")
+            yield TablePair(desired, entry, name_holder=holder)
             continue
-        before, line = move
-        origin = live.get(before)
+        old_name, line = move
+        origin, holder = live.get(old_name), name_holders.get(identifier, "")
         if origin is not None:
-            taken.add(before)
-        by = held.get(identifier, "")
-        if origin is None and before in held:
-            by = by or f"{'/'.join(before)}: {held[before]}"  # creating the new name would leave the table behind
-        yield TablePair(desired, live.get(identifier), origin, line, by)
+            paired.add(old_name)
+        elif old_name in name_holders:  # creating the new name would leave the table behind
+            holder = holder or f"{'/'.join(old_name)}: {name_holders[old_name]}"
+        yield TablePair(desired, live.get(identifier), origin, line, holder)
     for identifier, table in live.items() if moves.keeper else ():
-        keeper = moves.kept(table) if identifier not in taken else None
-        move = moves.origin_of(keeper.id) if keeper is not None else None
-        if keeper is not None and move is not None:
-            taken |= {identifier, keeper.id}
-            yield TablePair(keeper, live.get(keeper.id), table, move[1])
+        block = moves.block_of_kept(table) if identifier not in paired else None
+        move = moves.origin_of(block.id) if block is not None else None
+        if block is not None and move is not None:
+            paired |= {identifier, block.id}
+            yield TablePair(block, live.get(block.id), table, move[1])
     for identifier, table in live.items():
-        if identifier not in blocks and identifier not in taken:
+        if identifier not in blocks and identifier not in paired:
             yield TablePair(None, table)

@@ -27,22 +27,24 @@ def diff_moved(context: CatalogContext, pair: TablePair, facts: TableFacts | Non
         pair: the table, with a block, a ``moved`` line and an entry under its old name.
         facts: what storage holds, for tables of ``Questions.storage``.
     """
-    desired, origin, line, renamed = pair.desired, pair.origin, pair.line, pair.renamed
+    desired, origin, line, renamed = pair.desired, pair.origin, pair.line, pair.entry_to_compare
     if desired is None or origin is None or line is None or renamed is None:
-        raise ValueError("a table that is not both wanted and there is not moved")
-    if pair.held:
-        return _kept(context, context.held(pair.held, desired, facts), pair, desired, origin)
+        raise ValueError("a moved table needs a block, a `moved` line and an entry under its old name")
+    if pair.name_holder:
+        return _with_both_states(
+            context, context.blocked_by_name(pair.name_holder, desired, facts), pair, desired, origin
+        )
     in_place = context.capabilities.renames(origin.id, desired.id)
     why = _why_blocked(context, desired, origin, pair.live, line, in_place=in_place)
     if why is not None:
-        return _kept(context, context.blocked(why, desired, pair.live, facts), pair, desired, origin)
-    is_made = pair.live is None and not in_place
-    outcome = diff_table(_able(context, is_made=is_made), desired, renamed, facts)
+        return _with_both_states(context, context.blocked(why, desired, pair.live, facts), pair, desired, origin)
+    is_new_entry = pair.live is None and not in_place
+    outcome = diff_table(_marking_context(context, is_new_entry=is_new_entry), desired, renamed, facts)
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
-        there = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
-        outcome = context.blocked(there, desired, pair.live, facts)
+        why = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
+        outcome = context.blocked(why, desired, pair.live, facts)
     if isinstance(outcome, Blocked):
-        return _kept(context, outcome, pair, desired, origin)
+        return _with_both_states(context, outcome, pair, desired, origin)
     view = context.view(desired, renamed)
     change = change_of(
         context,
@@ -50,7 +52,7 @@ def diff_moved(context: CatalogContext, pair: TablePair, facts: TableFacts | Non
         desired.id,
         outcome.before if isinstance(outcome, Change) else view,
         outcome.after if isinstance(outcome, Change) else view,
-        _reason(context, origin, pair.live, in_place=in_place),
+        _why_moved(context, origin, pair.live, in_place=in_place),
         replace(desired, source=line.source),
         facts,
         probe=desired.probe,
@@ -63,16 +65,16 @@ def diff_moved(context: CatalogContext, pair: TablePair, facts: TableFacts | Non
     return change.model_copy(update={"moved_from": origin.id, "before": before, "found": view})
 
 
-def _able(context: CatalogContext, *, is_made: bool) -> CatalogContext:
-    """Return a context that marks the moved table and writes all of a new entry."""
-    able = replace(context.capabilities, alter_table=True) if is_made else context.capabilities
+def _marking_context(context: CatalogContext, *, is_new_entry: bool) -> CatalogContext:
+    """Return ``context`` changed so that a moved table is marked, and that a new entry gets all properties."""
+    able = replace(context.capabilities, alter_table=True) if is_new_entry else context.capabilities
     return replace(context, adopt=True, capabilities=able)
 
 
-def _kept(
+def _with_both_states(
     context: CatalogContext, blocked: Blocked, pair: TablePair, desired: DesiredTable, origin: LiveTable
 ) -> Blocked:
-    """Return the blocked entry with the states of both names."""
+    """Return ``blocked`` with the recorded states under both names."""
     return blocked.model_copy(
         update={
             "before": context.view(desired, pair.live),
@@ -95,13 +97,13 @@ def _why_blocked(
     """Return why a table cannot be moved; None when it can."""
     able = context.capabilities
     params: Params = {"name": "/".join(origin.id), "line": str(line.source)}
-    foreign = context.foreign_why(origin.properties, params)
+    foreign = context.why_foreign(origin.properties, params)
     if foreign is not None:
         return foreign
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         return Why(ReasonCode.PROTECTED, params)
     if live is not None and not _is_unfinished(context, origin, live):
-        location, other_location = (locations.redact(one.location) for one in (origin, live))
+        location, other_location = (locations.redact(entry.location) for entry in (origin, live))
         return Why(ReasonCode.BOTH_NAMES_THERE, {**params, "location": location, "other_location": other_location})
     if able.pinned_root_tables and min(len(origin.id), len(desired.id)) == 1:
         return Why(ReasonCode.NAMED_BY_DIRECTORY, params)
@@ -120,7 +122,7 @@ def _is_unfinished(context: CatalogContext, origin: LiveTable, live: LiveTable) 
     return locations.same(origin.location, live.location) and ownership.is_same_owner(owner, context.owner)
 
 
-def _reason(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> Why:
+def _why_moved(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> Why:
     params: Params = {"name": "/".join(origin.id)}
     if live is not None:
         return Why(ReasonCode.MOVE_RESUMED, params)

@@ -52,7 +52,7 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     able = context.capabilities
     params: Params = {"mirror": context.mirror} if desired.mirrored and context.mirror else {}
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
-    if origin is None or context.foreign_why(origin.properties) is not None:
+    if origin is None or context.why_foreign(origin.properties) is not None:
         why = Why(ReasonCode.MIRRORED if params else ReasonCode.IN_MANIFEST, params)
         return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
     params["name"] = "/".join(origin.id)
@@ -93,7 +93,7 @@ def _blocked_by_kind(
 
 
 def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
-    foreign = context.foreign(live, desired)
+    foreign = context.blocked_as_foreign(live, desired)
     if foreign:
         return foreign
     before = context.view(desired, live)

@@ -89,7 +89,7 @@ class CatalogContext:
             return False
         return self.prune is Prune.ALL or ownership.is_same_owner(owner, self.owner)
 
-    def foreign_why(self, properties: Mapping[str, str], params: Params = NO_PARAMS) -> Why | None:
+    def why_foreign(self, properties: Mapping[str, str], params: Params = NO_PARAMS) -> Why | None:
         """Return why an object stays as it is that another manifest owns; None for any other object."""
         owner = ownership.owner_of(properties)
         if owner is None or ownership.is_same_owner(owner, self.owner) or self.take_over:
@@ -99,11 +99,11 @@ class CatalogContext:
             return Why(ReasonCode.MANIFEST_ID_DIFFERS, {**params, "value": properties[ownership.MANIFEST_ID]})
         return Why(ReasonCode.FOREIGN_OWNER, params)
 
-    def foreign(
+    def blocked_as_foreign(
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
     ) -> Blocked | None:
         """Return a blocked entry if another manifest owns the object; None otherwise."""
-        why = self.foreign_why(live.properties, NO_PARAMS if desired is not None else {"key": "prune: owned"})
+        why = self.why_foreign(live.properties, NO_PARAMS if desired is not None else {"key": "prune: owned"})
         return None if why is None else self.blocked(why, desired, live)
 
     def blocked(
@@ -141,10 +141,13 @@ class CatalogContext:
             secret_keys=_secret_keys(desired, before),
         )
 
-    def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
-        """Return the entry of a table whose name ``by``, an object of another kind, has."""
-        why = Why(ReasonCode.NAME_HELD, {"detail": by})
-        return self.blocked(why, desired, None, facts).model_copy(update={"held_by": by})
+    def blocked_by_name(self, holder: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
+        """Return the blocked entry of a table whose name an object of another kind has.
+
+        ``holder`` describes that object.
+        """
+        why = Why(ReasonCode.NAME_HELD, {"detail": holder})
+        return self.blocked(why, desired, None, facts).model_copy(update={"held_by": holder})
 
     def view(
         self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None
@@ -256,7 +259,7 @@ def unwanted(
     ``renamed_to`` is the block that a namespace has under a new name.
     """
     if desired is not None:
-        return context.foreign(live, desired) or _removal(context, live, Why(ReasonCode.ABSENT), desired)
+        return context.blocked_as_foreign(live, desired) or _removal(context, live, Why(ReasonCode.ABSENT), desired)
     is_table, owner = isinstance(live, LiveTable), ownership.owner_of(live.properties)
     able = context.capabilities
     if not (able.table_markers if is_table else able.namespace_markers):
@@ -265,7 +268,7 @@ def unwanted(
         if context.prune is Prune.ALL or (
             context.prune is Prune.OWNED and ownership.is_same_name(owner, context.owner)
         ):
-            return context.foreign(live) or _removal(context, live, Why(ReasonCode.NOT_IN_MANIFEST))
+            return context.blocked_as_foreign(live) or _removal(context, live, Why(ReasonCode.NOT_IN_MANIFEST))
         is_unmanaged = is_table and owner is None and context.prune is Prune.OWNED
         return Remark(NoteCode.UNMANAGED, live.id) if is_unmanaged else None
     if renamed_to is not None:

@@ -38,7 +38,7 @@ def diff_table(
     desired: DesiredTable | None,
     live: LiveTable | None,
     facts: TableFacts | None = None,
-    held: str = "",
+    name_holder: str = "",
 ) -> Outcome:
     """Return the outcome for one table.
 
@@ -47,14 +47,14 @@ def diff_table(
         desired: the manifest's block; None if there is none.
         live: the catalog's entry; None if there is none.
         facts: what storage holds, for tables of ``Questions.storage``.
-        held: describes an object with the name of a new table; empty if there is none.
+        name_holder: describes an object with the name of a new table; empty if there is none.
     """
     if desired is None or desired.absent:
         return None if live is None else unwanted(context, desired, live)
     if desired.refused is not None:
         return context.blocked(desired.refused, desired, live, facts)
     if live is None:
-        return context.held(held, desired, facts) if held else _new(context, desired, facts)
+        return context.blocked_by_name(name_holder, desired, facts) if name_holder else _new(context, desired, facts)
     if facts is None and _is_unchanged(context, desired, live):
         return None
     return _existing(context, desired, live, facts)
@@ -119,7 +119,7 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
 
 
 def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
-    foreign = context.foreign(live, desired)
+    foreign = context.blocked_as_foreign(live, desired)
     if foreign:
         return foreign
     moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
@@ -198,17 +198,17 @@ def remarks_on(
     """Yield remarks about a table beside its ``outcome``."""
     safeguard = context.capabilities.safeguard
     if safeguard is not None and not isinstance(outcome, Change):
-        for entry in pair.there:
+        for entry in pair.entries:
             for key in safeguard.missing(entry.properties):
                 yield Remark(NoteCode.UNSAFE if key == safeguard.key else NoteCode.HAZARDOUS, entry.id)
     desired, live = pair.desired, pair.live
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
     vanishes = context.capabilities.lists_root and len(desired.id) == 1  # with its files
-    is_silent = pair.in_force is not None or vanishes
+    is_silent = pair.present_entry is not None or vanishes
     if isinstance(outcome, Change) and outcome.is_first_data and is_silent and not outcome.recreates:
         yield Remark(NoteCode.DATA_UNRECORDED, desired.id)
-    if live is not None and pair.forgets_location and not context.capabilities.chooses_locations:
+    if live is not None and pair.is_located_by_entry and not context.capabilities.chooses_locations:
         yield Remark(NoteCode.KEEP_LOCATION, desired.id, {"location": locations.redact(live.location)})
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
         yield Remark(NoteCode.STALE_COLUMNS, desired.id, {"differences": tuple(facts.entry.texts())})

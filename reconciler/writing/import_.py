@@ -290,7 +290,7 @@ def _forgotten(live: _Live, existing: DesiredCatalog) -> Iterator[LiveTable]:
     """Yield the tables that have moved and whose blocks lack a ``location``, with nothing else to write."""
     moves = moves_of(existing)
     for pair in pairs(moves, existing.tables, live.chosen.tables) if moves else ():
-        if pair.live is not None and pair.forgets_location:
+        if pair.live is not None and pair.is_located_by_entry:
             yield LiveTable(pair.live.id, pair.live.location)
 
 

@@ -144,7 +144,7 @@ def plan_alone(source: CatalogInput, answers: Answers, reference: ManifestRef, t
 
 def _expected(question: StorageQuestion) -> TableFacts:
     location = question.location or f"/data/{'/'.join(question.table.id)}.lance"
-    if question.in_force is None:
+    if question.present_location is None:
         return stored(StorageKind.NOTHING, location)
     if not question.table.probe:
         return stored(StorageKind.UNKNOWN, location)
