@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
@@ -222,46 +222,60 @@ def explain(
     """
     if before is None or after is None:
         return ()
+    stays = locations.same(before.location, after.location)
+    values = _values(before, stays=stays), _values(after, stays=stays)
+    nested = _nested(before, address), _nested(after, address)
+    differences = [*_differences(*values), *(_nested_differences(*nested) if nested[0] != nested[1] else ())]
+    fields = []
+    for path, *sides in differences:
+        shown = [None if side is None else redact_value(path[-1], side, address, secret) for side in sides]
+        fields.append(FieldChange(path=".".join(path), before=shown[0], after=shown[1]))
+    return tuple(sorted(fields, key=lambda field: field.path))
+
+
+_Path: TypeAlias = tuple[str, ...]
+_Difference: TypeAlias = tuple[_Path, str | None, str | None]
+"""A field's path with its value before and after."""
+
+
+def _differences(before: Mapping[_Path, str], after: Mapping[_Path, str]) -> Iterator[_Difference]:
+    for path in before.keys() | after.keys():
+        if before.get(path) != after.get(path):
+            yield path, before.get(path), after.get(path)
+
+
+def _nested_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[_Difference]:
     from deepdiff import DeepDiff
 
-    stays = locations.same(before.location, after.location)
     # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
     # that start with two underscores.
-    difference = DeepDiff(
-        _plain(before, address, stays=stays),
-        _plain(after, address, stays=stays),
-        view="tree",
-        threshold_to_diff_deeper=0,
-        ignore_private_variables=False,
-    )
-    found: list[FieldChange] = []
+    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0, ignore_private_variables=False)
     for kind, items in difference.items():
         for item in items:
-            path = item.path(output_format="list")
-            one, other = (redact_value(str(path[-1]), str(value), address, secret) for value in (item.t1, item.t2))
+            path = tuple(map(str, item.path(output_format="list")))
             is_added, is_removed = kind == "dictionary_item_added", kind == "dictionary_item_removed"
-            change = FieldChange(
-                path=".".join(map(str, path)), before=None if is_added else one, after=None if is_removed else other
-            )
-            found.append(change)
-    return tuple(sorted(found, key=lambda field: field.path))
+            yield path, None if is_added else str(item.t1), None if is_removed else str(item.t2)
 
 
-def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
-    """Return ``view`` as DeepDiff compares it; ``stays``: the table is not relocated."""
-    plain: dict[str, Any] = {
-        "properties": view.properties,
-        "safeguards": view.safeguards,
-        "protect": str(view.protect).lower(),
-        "tags": view.tags or {},
-        "schema": {column.name: column_text(column, address) for column in view.columns or ()},
-        "shown-columns": {column.name: column.text for column in view.shown_columns or ()},
-    }
+def _values(view: ObjectView, *, stays: bool) -> dict[_Path, str]:
+    """Return the values of ``view`` that have no parts; ``stays``: the table is not relocated."""
+    values: dict[_Path, str] = {("properties", key): value for key, value in view.properties.items()}
+    values |= {("safeguards", key): value for key, value in view.safeguards.items()}
+    values["protect",] = str(view.protect).lower()
     texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
     if stays:
         texts["requested-location"] = locations.redact(view.requested_location)
         texts["chosen-location"] = locations.redact(view.chosen_location)
-    return plain | {key: text for key, text in texts.items() if text is not None}
+    return values | {(key,): text for key, text in texts.items() if text is not None}
+
+
+def _nested(view: ObjectView, address: str) -> dict[str, Any]:
+    """Return the tags and columns of ``view``, as DeepDiff compares them."""
+    return {
+        "tags": view.tags or {},
+        "schema": {column.name: column_text(column, address) for column in view.columns or ()},
+        "shown-columns": {column.name: column.text for column in view.shown_columns or ()},
+    }
 
 
 def column_text(column: Column, address: str) -> str:
