@@ -1,7 +1,7 @@
-"""Compare the files of a dataset with those that its versions name.
+"""Compare the files of a dataset with those that its versions need, and describe its indices and sizes.
 
 The listing and the versions are read one after the other, and another writer may compact and clean up in between. A
-file counts as missing only if two looks agree that it is, and no version came between them, as Lance never removes a
+file counts as missing only if two comparisons agree, and no version was committed between them: Lance never removes a
 file of the latest version.
 """
 
@@ -23,9 +23,9 @@ from reconciler.storage.losses import (
     SYSTEM_INDEX,
     VERSIONS,
     FileListing,
-    Needed,
-    listed_keys,
-    own,
+    NeededFiles,
+    own_paths,
+    sizes_by_path,
 )
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import is_storage_error, message_of, or_none
@@ -36,7 +36,7 @@ SMALL_FRAGMENT = 1024 * 1024
 """Fragments with fewer bytes of data are small."""
 
 _CLEANED_UP = frozenset({DATA, "_deletions", INDICES, VERSIONS})
-_LOOKS = 5
+_MAX_COMPARISONS = 5
 _LONG_NAME = len(f"{2**64}{MANIFEST_SUFFIX}")  # of a manifest that counts downwards
 
 
@@ -62,11 +62,11 @@ class Files:
         missing: files of the latest version that do not exist, relative to the dataset, or as locations elsewhere.
         short: files with fewer bytes than the version says, and deletion files that cannot be decoded.
         owners: the numbers of the fragments, and the names of the indices, to which these files belong.
-        whole: if files are lost, the newest version before it that has all of its files, if one was found.
-        gone: a later version that was committed, and whose manifest is gone.
+        complete_version: if files are lost, the newest version before it that has all of its files, if one was found.
+        missing_version: a later version that was committed, and whose manifest is lost.
         broken_tags: tags whose version cannot be read.
         broken_branches: branches whose latest version cannot be read.
-        problem: why files could not be looked at; the figures are unknown then.
+        problem: why files could not be read; the figures are unknown then.
     """
 
     bytes: int = 0
@@ -75,15 +75,15 @@ class Files:
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
     owners: tuple[int | str, ...] = ()
-    whole: int | None = None
-    gone: int | None = None
+    complete_version: int | None = None
+    missing_version: int | None = None
     broken_tags: tuple[BrokenReference, ...] = ()
     broken_branches: tuple[BrokenReference, ...] = ()
     problem: str | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Return whether everything could be looked at, and nothing is lost."""
+        """Return whether everything could be read, and nothing is lost."""
         return replace(self, bytes=0, reclaimable=None, versions=0) == Files()
 
 
@@ -104,10 +104,10 @@ def bytes_of(dataset: Any) -> int | None:
 
 
 def stored_bytes(dataset: Any) -> int | None:
-    """Return the bytes of columns, else of data files, which are listed; None if those are elsewhere or lost."""
+    """Return the bytes of the columns; for old formats those of the data files, None if one is lost or elsewhere."""
     if has_statistics(dataset):
         return sum(int(field.bytes_on_disk) for field in dataset.stats.data_stats().fields)
-    listed = listed_keys(dataset)
+    listed = sizes_by_path(dataset)
     paths = [f"{DATA}/{file.path}" for fragment in dataset.get_fragments() for file in fragment.data_files()]
     return sum(listed[path] for path in paths) if listed.keys() >= {*paths} else None
 
@@ -119,7 +119,7 @@ def small_fragments_of(dataset: Any, *, lists_files: bool) -> int | None:
     """
     fragments = [fragment.data_files() for fragment in dataset.get_fragments()]
     is_sized = all(file.file_size_bytes is not None for files in fragments for file in files)
-    listed = None if is_sized or not lists_files else or_none(partial(listed_keys, dataset))
+    listed = None if is_sized or not lists_files else or_none(partial(sizes_by_path, dataset))
     listed_sizes: Mapping[str, int] = listed or {}
     sizes = [
         total_bytes(file.file_size_bytes or listed_sizes.get(f"{DATA}/{file.path}") for file in files)
@@ -129,7 +129,7 @@ def small_fragments_of(dataset: Any, *, lists_files: bool) -> int | None:
 
 
 def indices_of(dataset: Any) -> tuple[Index, ...]:
-    """Return the indices of a ``lance.LanceDataset`` by name, without those of the system."""
+    """Return the indices of a ``lance.LanceDataset``, sorted by name, without Lance's internal ones."""
     indices = (
         Index(index.name, str(index.index_type), tuple(index.field_names), index.num_rows_indexed)
         for index in dataset.describe_indices()
@@ -143,38 +143,38 @@ def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
 
     If something seems lost, compare again until two results agree. After five that do not, nothing is reported lost.
     """
-    files, before = Files(), None
-    for _ in range(_LOOKS):
+    files, previous = Files(), None
+    for _ in range(_MAX_COMPARISONS):
         try:
-            files, state = _compared(dataset, location, options)
+            files, state = _compare(dataset, location, options)
         except BaseException as error:
             if not is_storage_error(error):
                 raise
             # A listing of a local directory fails if a file is removed in the meantime.
             files, state = Files(problem=message_of(error, location, options)), None
         lost = replace(files, bytes=0, reclaimable=None, versions=0)
-        if files.is_whole or before == (lost, state):
+        if files.is_whole or previous == (lost, state):
             return files
-        before, dataset = (lost, state), open_dataset(location, options)
+        previous, dataset = (lost, state), open_dataset(location, options)
     return Files(files.bytes, files.reclaimable, files.versions, problem=files.problem)
 
 
-def _compared(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[Files, object]:
-    """Return the files, and what must not change between two looks."""
+def _compare(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[Files, object]:
+    """Return one comparison, and a token of the versions it saw: a second one confirms it if the tokens are equal."""
     listing = FileListing(dataset, location, options)
     needed = listing.needed_by(dataset)
-    lost = listing.lost(needed)
+    lost = listing.lost_files(needed)
     references = References(dataset, listing, {*chain(*lost)})
-    named = listing.named_version()
+    named = listing.last_known_version()
     files = Files(
         missing=lost.missing,
         short=lost.short,
         owners=tuple(dict.fromkeys(needed.owners[name] for name in chain(*lost))),
-        whole=listing.newest_whole(dataset.checkout_version, dataset.version) if any(lost) else None,
-        gone=named if named > dataset.version else None,
+        complete_version=listing.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None,
+        missing_version=named if named > dataset.version else None,
         broken_tags=tuple(references.broken_tags()),
         broken_branches=tuple(references.broken_branches()),
-        bytes=sum(size for path, size in listing.found.items() if _is_own(path)),
+        bytes=sum(size for path, size in listing.file_sizes.items() if _is_own(path)),
         reclaimable=None
         if references.has_branches
         else _reclaimable({**references.tagged, dataset.version: needed}, listing),
@@ -186,22 +186,24 @@ def _compared(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file in the directory belongs to the dataset."""
+    """Return whether the file at ``path`` below the dataset belongs to it, and not to a table nested in it."""
     top = path.partition("/")[0]
     return top in (DATA, BRANCHES) or top.startswith("_")
 
 
-def _reclaimable(needed: Mapping[int, Needed], listing: FileListing) -> int:
-    """Return how many bytes a clean-up can free that keeps the versions in ``needed``."""
+def _reclaimable(needed: Mapping[int, NeededFiles], listing: FileListing) -> int:
+    """Return the most bytes that a clean-up can free which keeps the versions in ``needed``, by their numbers."""
     versions = listing.versions()
     files = {versions[version] for version in needed.keys() & versions.keys()}.union(
-        *(own(need.files) for need in needed.values())
+        *(own_paths(need.files) for need in needed.values())
     )
     # The blobs of a data file are in a folder of its name.
-    folders = {path.removesuffix(".lance") for path in files}.union(*(own(need.folders) for need in needed.values()))
+    folders = {path.removesuffix(".lance") for path in files}.union(
+        *(own_paths(need.folders) for need in needed.values())
+    )
     return sum(
         size
-        for path, size in listing.found.items()
+        for path, size in listing.file_sizes.items()
         if _is_cleaned_up(path) and path not in files and path.rpartition("/")[0] not in folders
     )
 
@@ -217,11 +219,11 @@ def _is_cleaned_up(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What can still be read of a dataset whose latest version cannot be opened.
+    """The newest readable version of a dataset whose latest version cannot be opened.
 
     Args:
-        version: the newest version whose files are all there; None if none of those that were tried has all.
-        damaged: the manifests after it, below ``_versions``.
+        version: the newest version whose files all exist; None if none was found.
+        damaged: names of the manifests after it, below ``_versions``.
         is_mixed: whether the manifests follow two naming schemes, with which no latest version is found.
     """
 
@@ -231,23 +233,23 @@ class Recovery:
 
 
 def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
-    """Return what can be read of a dataset that cannot be opened; None if there is no manifest to tell."""
+    """Search a dataset that cannot be opened for its newest readable version; None if it has no manifest."""
     names = or_none(partial(list_directory, locations.join(location, VERSIONS), options))
     manifests = {number: name for name in names or () if (number := version_of(name)) is not None}
     if not manifests:
         return None
     newest = sorted(manifests, reverse=True)
-    opened = partial(_at, location, options)
+    opened = partial(_open_version, location, options)
     readable = next(
         (version for number in newest[:MOST_VERSIONS] if (version := or_none(partial(opened, number)))), None
     )
     listing = None if readable is None else or_none(partial(FileListing, readable, location, options))
-    whole = None if listing is None else listing.newest_whole(opened, newest[0] + 1)
-    damaged = tuple(manifests[number] for number in newest if whole is None or number > whole)
+    complete_version = None if listing is None else listing.newest_complete(opened, newest[0] + 1)
+    damaged = tuple(manifests[number] for number in newest if complete_version is None or number > complete_version)
     schemes = {len(name) == _LONG_NAME for name in manifests.values()}
-    return Recovery(whole, damaged, len(schemes) > 1)
+    return Recovery(complete_version, damaged, len(schemes) > 1)
 
 
-def _at(location: str, options: Mapping[str, str], version: int) -> Any:
-    """Open a version by its number, which needs no other version's manifest."""
+def _open_version(location: str, options: Mapping[str, str], version: int) -> Any:
+    """Open a version by its number, which works without the manifests of other versions."""
     return open_dataset(location, options, version=version)

@@ -1,7 +1,7 @@
-"""What a version of a dataset needs, and which of it storage has lost.
+"""List the files that a version of a dataset needs, and find those that are missing or too short.
 
-A file is named by its path below the dataset, also where a branch has it. A file of another base, such as the dataset
-that was cloned, is named by its location.
+Results name a file by its path below the dataset, also for a branch. They name a file of another base, such as the
+source of a shallow clone, by its location.
 """
 
 from __future__ import annotations
@@ -23,37 +23,42 @@ from reconciler.storage.pylance import or_none, translated
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
 SYSTEM_INDEX = "__lance"
-"""How the names of indices begin that Lance keeps for itself, such as that of a compaction which defers remapping."""
+"""Prefix of the names of Lance's internal indices, such as the one of a compaction that defers remapping."""
 MAIN = ""
-"""The directory of the main branch, below the dataset."""
+"""The folder of the main branch, below the dataset. Other branches have ``tree/NAME/``."""
 
 MOST_VERSIONS = 100
-"""How many versions are tried in the search for one whose files are all there."""
+"""How many versions are tried in the search for one whose files all exist."""
 
 _HINT, _TRANSACTIONS = "latest_version_hint.json", "_transactions/"
 _AT_ONCE = 16
-_EXTENSION, _BLOB = "ARROW:extension:name", "lance.blob.v2"
-_IN_FILES = (1, 2)  # kinds of blobs: packed with others in a file, or in a file of its own
+_EXTENSION_KEY, _BLOB_EXTENSION = "ARROW:extension:name", "lance.blob.v2"
+_BLOB_KINDS_IN_FILES = (1, 2)  # kinds of blobs: packed with others in a file, or in a file of its own
 
 Key: TypeAlias = tuple[str, str]
-"""The base of a file or folder, empty for the dataset's own, and the path below it."""
+"""A file or folder: the location of its base, empty for the dataset itself, and the path below that."""
 
 
-class _State(Enum):
+class _FileState(Enum):
+    """Whether storage has all bytes of a file."""
+
     WHOLE = 0
     MISSING = 1
     SHORT = 2
 
 
-class Lost(NamedTuple):
-    """The files and folders that a version needs, and that are missing or short."""
+class LostFiles(NamedTuple):
+    """Display names of needed files and folders that do not exist, or have too few bytes."""
 
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
 
 
-class _Home(NamedTuple):
-    """A directory with files of a dataset; its data files are in ``data`` below it."""
+class _BasePath(NamedTuple):
+    """A Lance base path, which the files of a fragment or index are relative to.
+
+    ``base`` is its location, empty below the dataset itself; ``prefix`` the folder there, ``data`` that of data files.
+    """
 
     base: str
     prefix: str
@@ -63,8 +68,8 @@ class _Home(NamedTuple):
         return self.base, self.prefix + path
 
 
-class _Part(NamedTuple):
-    """A fragment, its deletion file, and its data files with the ids of their fields."""
+class _FragmentFiles(NamedTuple):
+    """A fragment, its deletion file, and the field ids of each data file."""
 
     fragment: Any
     deletion: Key | None
@@ -76,31 +81,31 @@ class _Part(NamedTuple):
 
 
 @dataclass(slots=True)
-class Needed:
-    """What a version names, with known sizes.
+class NeededFiles:
+    """The files and folders that the manifest of a version names.
 
     Args:
-        files: data and deletion files.
-        folders: folders of index files.
-        blobs: the columns of blobs, by the id of their field.
-        owners: the number of the fragment, or the name of the index, to which each belongs, by its name.
-        parts: the fragments.
+        files: bytes of each data and deletion file, as the manifest says; None where it does not.
+        folders: the same for each folder of index files.
+        blobs: paths of blob columns, by field id.
+        owners: the number of the fragment, or the name of the index, by the display name of each file.
+        parts: the files of each fragment.
     """
 
     files: dict[Key, int | None] = field(default_factory=dict)
     folders: dict[Key, int | None] = field(default_factory=dict)
     blobs: Mapping[int, str] = field(default_factory=dict)
     owners: dict[str, int | str] = field(default_factory=dict)
-    parts: list[_Part] = field(default_factory=list)
+    parts: list[_FragmentFiles] = field(default_factory=list)
 
 
-def own(keys: Iterable[Key]) -> set[str]:
-    """Return the paths of what is below the dataset."""
+def own_paths(keys: Iterable[Key]) -> set[str]:
+    """Return the paths of those keys that have no other base than the dataset."""
     return {path for base, path in keys if not base}
 
 
-def listed_keys(dataset: Any) -> dict[str, int]:
-    """Return every file of a dataset with its size in bytes."""
+def sizes_by_path(dataset: Any) -> dict[str, int]:
+    """List a ``lance.LanceDataset``; return the bytes of each file by its path."""
     sizes: dict[str, int] = {}
     for batch in dataset.all_files():
         columns = (batch.column(name).to_pylist() for name in ("path", "size_bytes"))
@@ -109,157 +114,160 @@ def listed_keys(dataset: Any) -> dict[str, int]:
 
 
 class FileListing:
-    """The files of a dataset, listed once, to compare its versions with.
+    """The files of a dataset, listed once, to check any of its versions against.
 
-    ``problem`` says why a file elsewhere, or the content of one, could not be looked at.
+    ``problem`` says why a file of another base, or the content of a file, could not be read.
     """
 
     def __init__(self, dataset: Any, location: str, options: Mapping[str, str]) -> None:
-        self.found: Mapping[str, int] = listed_keys(dataset)
+        self.file_sizes: Mapping[str, int] = sizes_by_path(dataset)
         self.problem: str | None = None
         self._location, self._options = location, options
         self._place = place_of(location)
         self._session = dataset.new_file_session()
         self._sessions: dict[str, Any] = {}
-        self._elsewhere: dict[Key, _State] = {}
-        self._read: dict[tuple[Key, ...], tuple[bool, Mapping[Key, int]]] = {}
+        self._states_elsewhere: dict[Key, _FileState] = {}
+        self._contents: dict[tuple[Key, ...], tuple[bool, Mapping[Key, int]]] = {}
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """The bytes of each file, and the sum for each folder."""
+        """The bytes of each file and of each folder, by path."""
         sums = Counter[str]()
-        for path, size in self.found.items():
+        for path, size in self.file_sizes.items():
             sums[path.rpartition("/")[0]] += size
-        return {**sums, **self.found}
+        return {**sums, **self.file_sizes}
 
     # ---- versions ----------------------------------------------------------------------------------------------------
 
-    def versions(self, home: str = MAIN) -> dict[int, str]:
-        """Return the manifest file of each version of a branch."""
-        folder = f"{home}{VERSIONS}/"
-        inside = {path: path.removeprefix(folder) for path in self.found if path.startswith(folder)}
+    def versions(self, branch_folder: str = MAIN) -> dict[int, str]:
+        """Return the path of the manifest of each listed version of a branch."""
+        folder = f"{branch_folder}{VERSIONS}/"
+        inside = {path: path.removeprefix(folder) for path in self.file_sizes if path.startswith(folder)}
         return {number: path for path, name in inside.items() if (number := version_of(name)) is not None}
 
-    def named_version(self, home: str = MAIN) -> int:
-        """Return the latest version that a branch is known to have had, 0 if none is.
+    def last_known_version(self, branch_folder: str = MAIN) -> int:
+        """Return the latest version that a branch certainly had, even if its manifest is lost; 0 if unknown.
 
-        The hint names it, or else the transactions name versions that they read. What the last of them made may never
-        have been committed.
+        It is in Lance's hint file. Without one, transaction files name the versions that they read; the version that
+        the last of them wrote may never have been committed.
         """
-        hint, folder = f"{home}{VERSIONS}/{_HINT}", home + _TRANSACTIONS
-        if hint in self.found:
+        hint, folder = f"{branch_folder}{VERSIONS}/{_HINT}", branch_folder + _TRANSACTIONS
+        if hint in self.file_sizes:
             named = self.document(hint).get("version")
             return named if isinstance(named, int) else 0
-        read = (path.removeprefix(folder).partition("-")[0] for path in self.found if path.startswith(folder))
+        read = (path.removeprefix(folder).partition("-")[0] for path in self.file_sizes if path.startswith(folder))
         return max((int(number) for number in read if number.isdecimal()), default=0)
 
     def document(self, path: str) -> Mapping[str, Any]:
-        """Return the JSON object in a small file, an empty one if it has none."""
+        """Read a small file of JSON; return an empty mapping if it is not a readable JSON object."""
         try:
-            document = json.loads(self._session.read_range(path, 0, self.found[path]))
+            document = json.loads(self._session.read_range(path, 0, self.file_sizes[path]))
         except (OSError, ValueError):
             return {}
         return document if isinstance(document, dict) else {}
 
-    def newest_whole(self, opened: Callable[[int], Any], below: int, home: str = MAIN) -> int | None:
-        """Return the newest version before ``below`` whose files are all there.
+    def newest_complete(self, opened: Callable[[int], Any], below: int, branch_folder: str = MAIN) -> int | None:
+        """Return the newest version before ``below`` whose files all exist; None if there is none.
 
-        ``opened`` returns a version; at most ``MOST_VERSIONS`` are opened.
+        ``opened`` opens a version by its number; at most ``MOST_VERSIONS`` are tried.
         """
 
-        def lost_by(number: int) -> Lost:
-            return self.lost(self.needed_by(opened(number), home))
+        def lost_by(number: int) -> LostFiles:
+            return self.lost_files(self.needed_by(opened(number), branch_folder))
 
-        earlier = sorted((number for number in self.versions(home) if number < below), reverse=True)
+        earlier = sorted((number for number in self.versions(branch_folder) if number < below), reverse=True)
         return next(
-            (version for version in earlier[:MOST_VERSIONS] if or_none(partial(lost_by, version)) == Lost()), None
+            (version for version in earlier[:MOST_VERSIONS] if or_none(partial(lost_by, version)) == LostFiles()), None
         )
 
     # ---- what a version needs ----------------------------------------------------------------------------------------
 
-    def needed_by(self, version: Any, home: str = MAIN) -> Needed:
-        """Return what a version of the branch in ``home`` names."""
+    def needed_by(self, version: Any, branch_folder: str = MAIN) -> NeededFiles:
+        """Return the files that an opened version of a branch needs."""
         expect_admitted(self._location, self._options, version)
-        needed, homes = Needed(blobs=dict(_blob_columns(version.lance_schema.fields()))), self._homes(version, home)
+        needed, bases = (
+            NeededFiles(blobs=dict(_blob_columns(version.lance_schema.fields()))),
+            self._base_paths(version, branch_folder),
+        )
         for fragment in version.get_fragments():
             data: dict[Key, frozenset[int]] = {}
             for file in fragment.data_files():
-                base = homes[file.base_id]
+                base = bases[file.base_id]
                 key = base.key(base.data + file.path)
                 data[key], needed.files[key] = frozenset(file.fields), file.file_size_bytes
             deletion_file, deletion = fragment.metadata.deletion_file, None
             if deletion_file is not None:
-                deletion = homes[deletion_file.base_id].key(str(fragment.deletion_file()))
+                deletion = bases[deletion_file.base_id].key(str(fragment.deletion_file()))
                 needed.files[deletion] = None
-            needed.parts.append(_Part(fragment, deletion, data))
-            needed.owners.update((_name_of(key), fragment.fragment_id) for key in needed.parts[-1].keys)
+            needed.parts.append(_FragmentFiles(fragment, deletion, data))
+            needed.owners.update((_display_name(key), fragment.fragment_id) for key in needed.parts[-1].keys)
         for index in version.describe_indices():
             for segment in index.segments:
-                key = homes[segment.base_id].key(f"{INDICES}/{segment.uuid}")
+                key = bases[segment.base_id].key(f"{INDICES}/{segment.uuid}")
                 if index.name.startswith(SYSTEM_INDEX) and key[1] not in self.sizes:
                     continue  # the manifest has its content, up to a size
-                needed.folders[key], needed.owners[_name_of(key)] = segment.size_bytes, index.name
+                needed.folders[key], needed.owners[_display_name(key)] = segment.size_bytes, index.name
         return needed
 
-    def _homes(self, version: Any, home: str) -> Mapping[int | None, _Home]:
-        """Return the directories of a version's files; a base may be inside the dataset."""
-        homes: dict[int | None, _Home] = {None: _Home("", home)}
+    def _base_paths(self, version: Any, branch_folder: str) -> Mapping[int | None, _BasePath]:
+        """Return the base path of each base id of a version; None is the id of the branch itself."""
+        bases: dict[int | None, _BasePath] = {None: _BasePath("", branch_folder)}
         for number, base in version.base_paths().items():
             place, data = place_of(base.path), f"{DATA}/" if base.is_dataset_root else ""
             inside = place == self._place or locations.is_under(self._place, place)
             below = place.removeprefix(self._place).strip("/")
-            homes[number] = _Home("", below and f"{below}/", data) if inside else _Home(base.path, "", data)
-        return homes
+            bases[number] = _BasePath("", below and f"{below}/", data) if inside else _BasePath(base.path, "", data)
+        return bases
 
     # ---- what is lost ------------------------------------------------------------------------------------------------
 
-    def lost(self, needed: Needed) -> Lost:
-        """Return what is missing or short of what a version needs.
+    def lost_files(self, needed: NeededFiles) -> LostFiles:
+        """Return the needed files that are missing or short.
 
-        Where a fragment has all its files, this reads its deletion file and blob descriptors: a manifest names
-        neither the size of a deletion file nor the files of blobs.
+        For fragments with all their files, read the deletion file and blob descriptors too: a manifest names neither
+        the size of a deletion file nor the files of blobs.
         """
-        state = self._states(needed.files | needed.folders)
-        whole = [part for part in needed.parts if all(state[key] is _State.WHOLE for key in part.keys)]
-        contents = in_parallel(partial(self._content, needed.blobs), whole, _AT_ONCE)
+        state = self._states_of(needed.files | needed.folders)
+        whole = [part for part in needed.parts if all(state[key] is _FileState.WHOLE for key in part.keys)]
+        contents = in_parallel(partial(self._read_contents, needed.blobs), whole, _AT_ONCE)
         for part, (is_readable, blobs) in zip(whole, contents, strict=True):
             if part.deletion is not None and not is_readable:
-                state[part.deletion] = _State.SHORT
-            needed.owners.update((_name_of(key), part.fragment.fragment_id) for key in blobs)
-            state |= self._states(blobs)
+                state[part.deletion] = _FileState.SHORT
+            needed.owners.update((_display_name(key), part.fragment.fragment_id) for key in blobs)
+            state |= self._states_of(blobs)
         missing, short = (
-            tuple(sorted(_name_of(key) for key, file_state in state.items() if file_state is kind))
-            for kind in (_State.MISSING, _State.SHORT)
+            tuple(sorted(_display_name(key) for key, file_state in state.items() if file_state is kind))
+            for kind in (_FileState.MISSING, _FileState.SHORT)
         )
-        return Lost(missing, short)
+        return LostFiles(missing, short)
 
-    def _states(self, needed: Mapping[Key, int | None]) -> dict[Key, _State]:
-        elsewhere = [(key, size) for key, size in needed.items() if key[0] and key not in self._elsewhere]
-        self._elsewhere.update(in_parallel(self._state_elsewhere, elsewhere, _AT_ONCE))
+    def _states_of(self, needed: Mapping[Key, int | None]) -> dict[Key, _FileState]:
+        elsewhere = [(key, size) for key, size in needed.items() if key[0] and key not in self._states_elsewhere]
+        self._states_elsewhere.update(in_parallel(self._check_elsewhere, elsewhere, _AT_ONCE))
         return {
-            key: self._elsewhere[key] if key[0] else _state_of(self.sizes.get(key[1]), size)
+            key: self._states_elsewhere[key] if key[0] else _state_by_size(self.sizes.get(key[1]), size)
             for key, size in needed.items()
         }
 
-    def _state_elsewhere(self, item: tuple[Key, int | None]) -> tuple[Key, _State]:
-        """Return what became of a file or folder of another base; WHOLE where nobody can tell."""
+    def _check_elsewhere(self, item: tuple[Key, int | None]) -> tuple[Key, _FileState]:
+        """Return the state of a file or folder of another base; WHOLE if storage does not answer."""
         (base, path), size = key, _ = item
         try:
             with translated(base, self._options):
                 session = self._sessions.setdefault(base, session_at(base, self._options))
                 if path.startswith(INDICES):
-                    return key, _State.WHOLE if session.list(path) else _State.MISSING
-                return key, _state_at(session, path, size)
+                    return key, _FileState.WHOLE if session.list(path) else _FileState.MISSING
+                return key, _state_by_reading(session, path, size)
         except BackendError as error:
             self.problem = str(error)
-            return key, _State.WHOLE
+            return key, _FileState.WHOLE
 
-    def _content(self, blobs: Mapping[int, str], part: _Part) -> tuple[bool, Mapping[Key, int]]:
-        """Return whether a fragment's deletion file can be read, and what the files of its blobs hold."""
+    def _read_contents(self, blobs: Mapping[int, str], part: _FragmentFiles) -> tuple[bool, Mapping[Key, int]]:
+        """Return whether a fragment's deletion file can be read, and the least bytes of each of its blob files."""
         columns = [(key, blobs[number]) for key, fields in part.data.items() for number in fields & blobs.keys()]
         known = tuple(part.keys)
-        if known in self._read or not (columns or part.deletion):
-            return self._read.get(known, (True, {}))
+        if known in self._contents or not (columns or part.deletion):
+            return self._contents.get(known, (True, {}))
         ends: dict[Key, int] = {}
         is_readable = True
         try:
@@ -267,41 +275,41 @@ class FileListing:
                 if part.deletion is not None:
                     is_readable = _is_readable(part.fragment)
                 for key, column in columns if is_readable else ():
-                    for blob, end in _blobs_of(part.fragment, key, column).items():
+                    for blob, end in _blob_file_sizes(part.fragment, key, column).items():
                         ends[blob] = max(end, ends.get(blob, 0))
         except BackendError as error:
             self.problem = str(error)
-        self._read[known] = is_readable, ends
-        return self._read[known]
+        self._contents[known] = is_readable, ends
+        return self._contents[known]
 
 
-def _name_of(key: Key) -> str:
-    """Return how a file or folder is named."""
+def _display_name(key: Key) -> str:
+    """Return the path of a file of the dataset, or the location of one of another base, without secrets."""
     base, path = key
     return locations.redact(locations.join(base, path)) if base else path
 
 
-def _state_of(actual: int | None, size: int | None) -> _State:
+def _state_by_size(actual: int | None, size: int | None) -> _FileState:
     if actual is None:
-        return _State.MISSING
-    return _State.SHORT if actual < (size or 1) else _State.WHOLE
+        return _FileState.MISSING
+    return _FileState.SHORT if actual < (size or 1) else _FileState.WHOLE
 
 
-def _state_at(session: Any, path: str, size: int | None) -> _State:
-    """Return what became of a file, whose last byte is there if it is whole."""
+def _state_by_reading(session: Any, path: str, size: int | None) -> _FileState:
+    """Read the last byte of a file that should have ``size`` bytes, and return its state."""
     for _ in range(2):
         try:
             session.read_range(path, (size or 1) - 1, 1)
         except OSError:
             if not session.contains(path):
-                return _State.MISSING
+                return _FileState.MISSING
         else:
-            return _State.WHOLE
-    return _State.SHORT
+            return _FileState.WHOLE
+    return _FileState.SHORT
 
 
 def _is_readable(fragment: Any) -> bool:
-    """Return whether a fragment's deletion file can be decoded.
+    """Return whether pylance can decode a fragment's deletion file.
 
     Raises:
         OSError, ValueError, RuntimeError: storage did not answer.
@@ -315,17 +323,17 @@ def _is_readable(fragment: Any) -> bool:
 
 
 def _blob_columns(fields: Iterable[Any], above: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the id and the path of each column of blobs."""
+    """Yield the field id and the path of each blob column."""
     for column in fields:
         path = f"{above}`{column.name()}`"
-        if column.metadata.get(_EXTENSION) == _BLOB:
+        if column.metadata.get(_EXTENSION_KEY) == _BLOB_EXTENSION:
             yield column.id(), path
         else:
             yield from _blob_columns(column.children(), f"{path}.")
 
 
-def _blobs_of(fragment: Any, data: Key, column: str) -> dict[Key, int]:
-    """Return the bytes that each file of a column's blobs must have, as their descriptors say.
+def _blob_file_sizes(fragment: Any, data: Key, column: str) -> dict[Key, int]:
+    """Return the least bytes of each file of a column's blobs, from the descriptors in the data file ``data``.
 
     The files are in a folder with the name of the data file.
     """
@@ -338,7 +346,7 @@ def _blobs_of(fragment: Any, data: Key, column: str) -> dict[Key, int]:
             pc.struct_field(batch.column(0), name) for name in ("kind", "position", "size", "blob_id")
         )
         described = pa.table({"number": number, "end": pc.add(position, size)})
-        in_files = described.filter(pc.is_in(kind, pa.array(_IN_FILES, kind.type)))
+        in_files = described.filter(pc.is_in(kind, pa.array(_BLOB_KINDS_IN_FILES, kind.type)))
         for row in in_files.group_by("number").aggregate([("end", "max")]).to_pylist():
             ends[row["number"]] = max(ends[row["number"]], row["end_max"])
     base, path = data

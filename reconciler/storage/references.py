@@ -1,4 +1,4 @@
-"""Which tags and branches of a dataset lead to versions that cannot be read."""
+"""Find tags and branches of a dataset whose versions cannot be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
-from reconciler.storage.losses import MAIN, FileListing, Needed
+from reconciler.storage.losses import MAIN, FileListing, NeededFiles
 from reconciler.storage.pylance import or_none
 
 BRANCHES = "tree"
@@ -20,13 +20,12 @@ _BRANCH_REFS, _TAG_REFS, _REF = "_refs/branches/", "_refs/tags/", ".json"
 class BrokenReference:
     """A tag or branch whose version cannot be read.
 
-    ``version`` is the one that it leads to, if it can be told, and ``whole`` the newest version of a branch whose files
-    are all there.
+    ``version`` is its number, if known. ``complete_version`` is the newest version of a branch whose files all exist.
     """
 
     name: str
     version: int | None = None
-    whole: int | None = None
+    complete_version: int | None = None
 
     def __str__(self) -> str:
         return self.name if self.version is None else f"{self.name} (version {self.version})"
@@ -38,13 +37,13 @@ class References:
     Args:
         dataset: the latest version of its main branch.
         listing: its files.
-        known: what that version has lost, which alone breaks no tag or branch.
+        known_losses: lost files of that version; a tag or branch that has lost no others is not broken.
     """
 
-    def __init__(self, dataset: Any, listing: FileListing, known: set[str]) -> None:
-        self._dataset, self._listing, self._known = dataset, listing, known
-        self._branches, self._tags = self._named(_BRANCH_REFS), self._named(_TAG_REFS)
-        self.tagged: dict[int, Needed] = {}
+    def __init__(self, dataset: Any, listing: FileListing, known_losses: set[str]) -> None:
+        self._dataset, self._listing, self._known_losses = dataset, listing, known_losses
+        self._branches, self._tags = self._list_references(_BRANCH_REFS), self._list_references(_TAG_REFS)
+        self.tagged: dict[int, NeededFiles] = {}
         """What each tagged version of the main branch needs."""
         self.has_branches = bool(self._branches)
         self.has_moved = False
@@ -59,7 +58,7 @@ class References:
         for path, name in self._tags.items():
             branch = self._listing.document(path).get("branch") if self.has_branches else None
             version = or_none(partial(self._dataset.checkout_version, name))
-            needed = self._whole(version, _home(branch))
+            needed = self._needed_unless_broken(version, _branch_folder(branch))
             if needed is None:
                 yield BrokenReference(name, or_none(partial(self._dataset.tags.get_version, name)))
             elif branch is None:
@@ -68,30 +67,30 @@ class References:
     def broken_branches(self) -> Iterator[BrokenReference]:
         """Yield the branches whose latest version cannot be read."""
         for name in self._branches.values():
-            home = _home(name)
-            listed = max((self._listing.named_version(home), *self._listing.versions(home)))
-            latest = or_none(partial(self._checked_out, name, None))
+            branch_folder = _branch_folder(name)
+            listed = max((self._listing.last_known_version(branch_folder), *self._listing.versions(branch_folder)))
+            latest = or_none(partial(self._check_out, name, None))
             if latest is not None and latest.version > listed:
                 self.has_moved = True
-            elif latest is None or latest.version < listed or self._whole(latest, home) is None:
-                whole = self._listing.newest_whole(partial(self._checked_out, name), listed, home)
-                yield BrokenReference(name, listed or None, whole)
+            elif latest is None or latest.version < listed or self._needed_unless_broken(latest, branch_folder) is None:
+                complete_version = self._listing.newest_complete(partial(self._check_out, name), listed, branch_folder)
+                yield BrokenReference(name, listed or None, complete_version)
 
-    def _named(self, folder: str) -> dict[str, str]:
-        """Return the name of the tag or branch in each file below ``folder``."""
-        paths = (path for path in sorted(self._listing.found) if path.startswith(folder) and path.endswith(_REF))
+    def _list_references(self, folder: str) -> dict[str, str]:
+        """Return the name of each tag or branch, by the path of its file below ``folder``."""
+        paths = (path for path in sorted(self._listing.file_sizes) if path.startswith(folder) and path.endswith(_REF))
         return {path: unquote(path.removeprefix(folder).removesuffix(_REF)) for path in paths}
 
-    def _checked_out(self, branch: str, number: int | None) -> Any:
+    def _check_out(self, branch: str, number: int | None) -> Any:
         return self._dataset.checkout_version((branch, number))
 
-    def _whole(self, version: Any, home: str) -> Needed | None:
-        """Return what a version needs; None if it has lost more than the latest of the main branch."""
+    def _needed_unless_broken(self, version: Any, branch_folder: str) -> NeededFiles | None:
+        """Return the files that a version needs; None if there is no version, or it lost others than known."""
         if version is None:
             return None
-        needed = self._listing.needed_by(version, home)
-        return needed if self._known.issuperset(chain(*self._listing.lost(needed))) else None
+        needed = self._listing.needed_by(version, branch_folder)
+        return needed if self._known_losses.issuperset(chain(*self._listing.lost_files(needed))) else None
 
 
-def _home(branch: str | None) -> str:
+def _branch_folder(branch: str | None) -> str:
     return MAIN if branch is None else f"{BRANCHES}/{branch}/"

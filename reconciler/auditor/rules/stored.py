@@ -161,11 +161,11 @@ def _go_back(record: TableRecord, files: Files) -> str:
     if indices and len(indices) == len(files.owners):
         drops = " ".join(f"`{_opened(record)}.drop_index({name!r})`" for name in indices)
         return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
-    if files.whole is None:
+    if files.complete_version is None:
         return f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
     return (
-        f"Restore the files from a copy. Without one, go back to version {files.whole}, the newest that has all of its "
-        f"files: `{_opened(record, version=files.whole)}.restore()`."
+        f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
+        f"all of its files: `{_opened(record, version=files.complete_version)}.restore()`."
     )
 
 
@@ -213,9 +213,9 @@ def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     number and hides the loss.
     """
     files, version = record.stored.files, record.stored.version
-    if files is not None and files.gone is not None:
+    if files is not None and files.missing_version is not None:
         yield Verdict(
-            f"version {files.gone} was committed, and its manifest is gone; readers get version {version}",
+            f"version {files.missing_version} was committed, and its manifest is gone; readers get version {version}",
             "Restore the newest file below `_versions` from a copy, before anything is written. Without a copy, make "
             f"version {version} the latest on purpose: `{_opened(record, version=version)}.restore()`.",
         )
@@ -252,9 +252,9 @@ def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         broken = files.broken_branches
         back = few(
             [
-                f"`{_opened(record)}.checkout_version(({branch.name!r}, {branch.whole})).restore()`"
+                f"`{_opened(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
                 for branch in broken
-                if branch.whole is not None
+                if branch.complete_version is not None
             ]
         )
         deleted = few([f"`{_opened(record)}.branches.delete({branch.name!r})`" for branch in broken])
