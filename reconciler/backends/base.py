@@ -25,12 +25,15 @@ from reconciler.model.errors import (
     CatalogError,
     ErrorCode,
     InvalidInputError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
     PermissionDeniedError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.model.hosts import hosts_in, is_admitted
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
-from reconciler.model.names import EVERYTHING, Identifier, Scope, join
+from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope, join
 from reconciler.model.redaction import scrub
 
 _SHAPE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
@@ -58,9 +61,8 @@ class Backend(ABC):
     """A connection to one catalog; lancens builds every operation on its methods.
 
     A subclass MUST set ``impl``, ``known_capabilities`` and ``config_model`` and implement the methods marked
-    *required*. The others answer for a catalog that cannot do what they are about; a subclass overrides those of what
-    its catalog can. Connections can be pickled: the copy makes its own connection, with the same configuration and its
-    secrets.
+    *required*. The others have defaults: reading by name uses :meth:`scan`, and the rest answer for a catalog without
+    the ability. Connections can be pickled: the copy connects again, with the same configuration and its secrets.
 
     Rules for the methods of a subclass:
 
@@ -141,40 +143,6 @@ class Backend(ABC):
 
         Raises:
             BackendError: naming what could not be read; never returns a part.
-        """
-
-    @abstractmethod
-    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return one namespace (required).
-
-        Raises:
-            NamespaceNotFoundError: it or one of its parents does not exist.
-        """
-
-    @abstractmethod
-    def load_table(self, identifier: Identifier) -> LiveTable:
-        """Return one Lance table (required).
-
-        Raises:
-            TableNotFoundError: it does not exist.
-            NotLanceTableError: it is not a Lance table.
-            NamespaceNotFoundError: its namespace does not exist, where the service reports it.
-        """
-
-    @abstractmethod
-    def child_namespaces(self, parent: Identifier) -> Iterable[str]:
-        """Return the names of all namespaces in ``parent``, in any order (required).
-
-        Raises:
-            NamespaceNotFoundError: ``parent`` does not exist.
-        """
-
-    @abstractmethod
-    def child_tables(self, parent: Identifier) -> Iterable[str]:
-        """Return the names of all Lance tables in ``parent``, in any order (required).
-
-        Raises:
-            NamespaceNotFoundError: ``parent`` does not exist.
         """
 
     @abstractmethod
@@ -315,6 +283,55 @@ class Backend(ABC):
         if self._check is not None:
             self._check(live)
         return live
+
+    # ---- reading by name -------------------------------------------------------------------------------------------
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace; by default from a scan of this name.
+
+        Raises:
+            NamespaceNotFoundError: it or one of its parents does not exist.
+        """
+        if not identifier:
+            return LiveNamespace(())
+        namespace = self.scan(Only([identifier])).namespaces.get(identifier)
+        if namespace is None:
+            raise NamespaceNotFoundError(f"{self.impl}: namespace `{join(identifier)}` does not exist")
+        return namespace
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table; by default from a scan of this name.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            NotLanceTableError: it is not a Lance table.
+            NamespaceNotFoundError: its namespace does not exist, where the service reports it.
+        """
+        snapshot = self.scan(Only([identifier]))
+        if identifier in snapshot.tables:
+            return snapshot.tables[identifier]
+        self.load_namespace(identifier[:-1])
+        if identifier in snapshot.odd or self.foreign_tables(identifier[:-1], [identifier[-1]]):
+            raise NotLanceTableError(f"{self.impl}: `{join(identifier)}` is not a Lance table")
+        raise TableNotFoundError(f"{self.impl}: table `{join(identifier)}` does not exist")
+
+    def child_namespaces(self, parent: Identifier) -> Iterable[str]:
+        """Return the names of all namespaces in ``parent``, in any order; by default from a scan.
+
+        Raises:
+            NamespaceNotFoundError: ``parent`` does not exist.
+        """
+        self.load_namespace(parent)
+        return [child[-1] for child in self.scan(ChildrenOf([parent])).namespaces if child[:-1] == parent]
+
+    def child_tables(self, parent: Identifier) -> Iterable[str]:
+        """Return the names of all Lance tables in ``parent``, in any order; by default from a scan.
+
+        Raises:
+            NamespaceNotFoundError: ``parent`` does not exist.
+        """
+        self.load_namespace(parent)
+        return [table[-1] for table in self.scan(ChildrenOf([parent])).tables]
 
     # ---- reading in parts ------------------------------------------------------------------------------------------
 
