@@ -86,7 +86,7 @@ class SimulatedLake:
     def _entry(self, number: int) -> dict[str, Any]:
         place = f"/lake/t{number}"
         named = {"catalog": "lake", "key": f"ns{number // 1000}$t{number}", "address": f"lake/t{number}"}
-        return {**named, "location": place, "claimed": place}
+        return {**named, "location": place, "data_place": place}
 
     def _version(self, location: str) -> int:
         return self.versions[int(location.rpartition("t")[2])]

@@ -39,7 +39,7 @@ from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.suppressions import Suppressions
 from reconciler.auditor.totals import (
     AMOUNTS_OF_FILES,
-    FOUND,
+    FINDINGS,
     Figures,
     each_finding,
     figures_of,
@@ -141,19 +141,19 @@ def audit(
             suppressions,
             cache,
         )
-        evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
+        evaluated, figures = _evaluate_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None
         if "orphan" in options.rules:
-            orphans = _evaluated_orphans(spark, evaluated, evaluator, coverage, stack)
+            orphans = _evaluate_orphans(spark, evaluated, evaluator, coverage, stack)
         with stage(spark, "Adding up"):
             checked = evaluated if orphans is None else evaluated.union(orphans)
             document = _document(manifest, checked, figures, coverage, catalogs, options, suppressions)
     finished = options.now + timedelta(seconds=monotonic() - began)
-    return _hidden(document.model_copy(update={"finished": finished}), manifest)
+    return _with_manifest_locations(document.model_copy(update={"finished": finished}), manifest)
 
 
-def _hidden(document: AuditDocument, manifest: Manifest) -> AuditDocument:
-    """Return ``document`` with locations from the environment or a file as the manifest writes them."""
+def _with_manifest_locations(document: AuditDocument, manifest: Manifest) -> AuditDocument:
+    """Return ``document`` with placeholders, as in the manifest, for locations from the environment or a file."""
     quoted = partial(json.dumps, ensure_ascii=False)
     replacements = {quoted(location)[1:-1]: quoted(text)[1:-1] for location, text in secret_places_of(manifest).items()}
     return (
@@ -163,10 +163,10 @@ def _hidden(document: AuditDocument, manifest: Manifest) -> AuditDocument:
     )
 
 
-def _evaluated_tables(
+def _evaluate_tables(
     spark: SparkSession | None, entries: Frame, number: int, evaluator: Evaluator, stack: ExitStack
 ) -> tuple[Frame, Figures]:
-    """Return ``entries`` as ``EVALUATED``, and the figures of the live tables."""
+    """Probe ``number`` tables and apply the rules; return rows of ``EVALUATED``, and the figures of the live tables."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         evaluated = (
             with_relations(entries.persisted(stack), number)
@@ -176,17 +176,20 @@ def _evaluated_tables(
         return evaluated, figures_of(evaluated)  # this query computes the frame, so it belongs to the stage
 
 
-def _evaluated_orphans(
+def _evaluate_orphans(
     spark: SparkSession | None, evaluated: Frame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
 ) -> Frame | None:
-    """Return the unregistered datasets as ``EVALUATED``; None if there are none."""
+    """Search the roots for unregistered datasets; return rows of ``EVALUATED`` for them, None if there are none.
+
+    What could not be searched is added to ``coverage``.
+    """
     search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.directories)
     coverage.notes += search.reasons
     if not search.roots:
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as note:
         claim_rows = evaluated.select(*CLAIMS.names).union(evaluated.select("bases").map(base_claims, CLAIMS))
-        claims = claim_rows.aggregated(("claimed",), {"closed": "max"}).cut(row_tasks(coverage.tables))
+        claims = claim_rows.aggregated(("data_place",), {"closed": "max"}).cut(row_tasks(coverage.tables))
         result = find_orphans(spark, search, evaluator.catalogs, claims)
         coverage.failures += result.failures
         coverage.notes += result.notes
@@ -211,6 +214,7 @@ def _document(
     options: AuditOptions,
     suppressions: Suppressions,
 ) -> AuditDocument:
+    """Return the document: findings, counts, coverage and tables; it is not yet ``finished``."""
     findings, counts, suppressed = _findings(evaluated, coverage, options, suppressions)
     severities = SeverityCounts(
         **{severity.value: sum(getattr(rule, severity.value) for rule in counts.by_rule) for severity in Severity}
@@ -239,7 +243,7 @@ def _document(
         ),
         carried_since=figures.carried_since,
         failures=(*coverage.unread, *coverage.failures),
-        notes=(*coverage.notes, *_unused(suppressed, options)),
+        notes=(*coverage.notes, *_unused_suppressions(suppressed, options)),
         totals=Totals(
             catalogs=len(catalogs),
             namespaces=sum(coverage.namespaces.values()),
@@ -272,17 +276,17 @@ def _findings(
     if suppressions.in_force:
         numbers += suppressed_of(evaluated)
     unsuppressed = [finding for finding, position in driver_findings if position is None]
-    rows = evaluated.where("sound", False).map(each_finding, FOUND)
+    rows = evaluated.where("sound", False).map(each_finding, FINDINGS)
     first = findings_of(rows, options.most_findings)
     # Count on the executors only if there are more findings than these.
     is_cut = len(first) == options.most_findings
     tallies = tallies_of(rows) if is_cut else Counter(map(FindingCounts.group_of, first))
     tallies.update(map(FindingCounts.group_of, unsuppressed))
     urgent = sorted([*unsuppressed, *first], key=lambda finding: finding.rank)
-    return urgent[: options.most_findings], FindingCounts.of(tallies), suppressions.counted(numbers)
+    return urgent[: options.most_findings], FindingCounts.of(tallies), suppressions.with_numbers(numbers)
 
 
-def _unused(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator[str]:
+def _unused_suppressions(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator[str]:
     """Yield a note on each suppression without a finding."""
     for suppression in suppressed:
         if not suppression.findings and suppression.rule in options.rules:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _CATALOGS_AT_ONCE = 16
 
 
-_OPENING = (Backend.own_storage_options, Backend.vended_storage_options)
-"""The methods that a catalog overrides if its entries or service say how to open data."""
+_OPTION_METHODS = (Backend.own_storage_options, Backend.vended_storage_options)
+"""The methods that a backend overrides if its entries or its service have the options for opening data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SearchedRoot(NamedTuple):
 class Search:
     """Where to search for orphans: below ``roots``, but not below ``closed``.
 
-    ``reasons`` explain what is left out. ``namespaces`` are those whose tables go to a place, by its normal form.
+    ``reasons`` explain what is left out. ``namespaces`` are the namespaces by the normal form of their directories.
     """
 
     roots: Sequence[SearchedRoot] = ()
@@ -90,16 +90,18 @@ class Search:
 
 
 def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
-    """Return the catalogs of an audit by name.
+    """Connect to the catalogs of an audit, and return what it must know of each by name.
 
     Raises:
         CatalogError: a catalog refuses its configuration.
     """
-    catalogs = in_parallel(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE)
+    catalogs = in_parallel(
+        lambda spec: _read_info(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE
+    )
     return {catalog.name: catalog for catalog in catalogs}
 
 
-def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
+def _read_info(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
     with spec.connect() as backend:
         roots = result_or_error(spec, backend.roots)
         return CatalogInfo(
@@ -112,7 +114,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             safeguard=backend.capabilities().safeguard,
             shows_columns=backend.overrides(Backend.shown_columns),
             lists_tags=backend.capabilities().alter_table and backend.capabilities().table_markers,
-            opens_tables=backend.hosts is not None or any(map(backend.overrides, _OPENING)),
+            opens_tables=backend.hosts is not None or any(map(backend.overrides, _OPTION_METHODS)),
             root_keys=backend.capabilities().namespace_places,
             mirror=desired.mirror,
             policies=Policies(desired.policies),
@@ -120,7 +122,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
 
 
 class RootIndex:
-    """Finds the root around a location by walking up its directories."""
+    """Find the root around a location by walking up its directories."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._by_place = {locations.objects_of(locations.normalise(root)): root for root in reversed(tuple(roots))}
@@ -150,13 +152,13 @@ def searchable_roots(
         catalogs: the catalogs.
         unread: the namespaces of each catalog that could not be read. Each excludes its own directory, if that is
             known, and the roots of its catalog otherwise.
-        directories: those of each catalog's namespaces, where they name one.
+        directories: the directory of each namespace that names one, by catalog.
     """
     reasons: list[str] = []
     roots: list[tuple[str, bool, SearchedRoot]] = []
     for catalog in catalogs:
         own_directories = directories.get(catalog.name, {})
-        closed = _closed(catalog, unread.get(catalog.name, ()), own_directories, reasons)
+        closed = _roots_to_skip(catalog, unread.get(catalog.name, ()), own_directories, reasons)
         candidates = dict.fromkeys((*catalog.roots, *own_directories.values()))
         if not candidates and catalog.problem is None:
             reasons.append(
@@ -164,7 +166,7 @@ def searchable_roots(
                 "where tables go; a `root` in its `config` would"
             )
         for root in candidates:
-            problem = _unsearchable(root)
+            problem = _search_problem(root)
             if problem is not None:
                 reasons.append(
                     f"Orphans were not looked for below {locations.redact(root)} of {catalog.name}: {problem}"
@@ -173,27 +175,27 @@ def searchable_roots(
             directory = place_of(root).rstrip("/") + "/"
             roots.append((directory, root not in closed, SearchedRoot(catalog.name, root)))
     searched: list[SearchedRoot] = []
-    shut: list[str] = []
-    around: str | None = None
+    skipped: list[str] = []
+    outermost: str | None = None
     # Sorting puts a directory right before those below it, and its closed entry before its open one.
     for directory, is_open, searched_root in sorted(roots, key=lambda item: item[:2]):
-        if around is None or not directory.startswith(around):
-            around = directory
+        if outermost is None or not directory.startswith(outermost):
+            outermost = directory
             searched += [searched_root] if is_open else []
         if not is_open:
-            shut.append(searched_root.location)
+            skipped.append(searched_root.location)
     namespaces = {
         locations.normalise(directory): namespace
         for own_directories in directories.values()
         for namespace, directory in own_directories.items()
     }
-    return Search(searched, shut, reasons, namespaces)
+    return Search(searched, skipped, reasons, namespaces)
 
 
-def _closed(
+def _roots_to_skip(
     catalog: CatalogInfo, unread: Collection[Identifier], directories: Mapping[Identifier, str], reasons: list[str]
 ) -> frozenset[str]:
-    """Return the roots of a catalog to leave out of the search, and add the ``reasons``."""
+    """Return the roots and directories of a catalog to leave out of the search; add why to ``reasons``."""
     everything = frozenset((*catalog.roots, *directories.values()))
     if not catalog.spec.scope.is_everything:
         if everything:
@@ -217,8 +219,8 @@ def _closed(
     return frozenset(closed)
 
 
-def _unsearchable(root: str) -> str | None:
-    """Return why a root, or the directory of a namespace, cannot be searched."""
+def _search_problem(root: str) -> str | None:
+    """Return why a root, or the directory of a namespace, cannot be searched; None if it can."""
     if not has_driver(root):
         return "Lance has no driver for it"
     return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

@@ -49,18 +49,19 @@ ENTRIES = pa.schema(
         ("scheme", STRING),
         ("place", STRING),
         ("directory", STRING),
-        ("claimed", STRING),
+        ("data_place", STRING),
         LOOK,
     ]
 )
-"""A table in the manifest or a catalog.
+"""The schema of an entry: a table in the manifest, a catalog or both.
 
-``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` the fields ``rows.LIVE`` of a live
-table, ``look`` an earlier probe result. ``foreign_location`` and ``foreign_format`` are those of a table of another
-format; a table that is marked as a Lance table and is of the wrong type has both. ``location`` is the live one, else
-the foreign one, else that of the block; ``claimed`` is the same normalised and with symbolic links resolved.
-``scheme``, ``place`` (like ``claimed``) and ``directory``, the one around the place, are null except for a live Lance
-table with a location.
+- ``key`` is its identifier as text, ``block`` the manifest's pickled block, ``look`` an earlier probe result.
+- ``live`` holds the fields ``rows.LIVE`` of a live table. ``foreign_location`` and ``foreign_format`` are those of a
+  table of another format; a table that is marked as a Lance table and is of the wrong type has all three.
+- ``location`` is the live one, else the foreign one, else that of the block. ``data_place`` is its place: the location
+  normalised and with symbolic links followed.
+- ``scheme``, ``place`` and ``directory``, the parent of the place, are null except for a live Lance table with a
+  location. With ``s3+ddb``, ``place`` names the lock as well, and ``data_place`` does not.
 """
 
 _ROWS_AT_ONCE = 4_096
@@ -68,41 +69,45 @@ _ROWS_AT_ONCE = 4_096
 MOST_NAMED = 5
 """The most tables to name: those around a table, and those of each catalog at its place."""
 
-_READ = pa.unify_schemas([rows.ROWS, ENTRIES])
-"""An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
+_CATALOG_CONTENT = pa.unify_schemas([rows.ROWS, ENTRIES])
+"""The schema of an entry, whose kind is ``TABLE``, or of one of the other ``rows.ROWS``."""
 
-_PLACED = pa.schema([(name, STRING) for name in ("place", "address", "scheme", "inner")])
-"""A table at ``place``, or a directory of tables, ``inner``, which is that place or is below it."""
+_PLACED = pa.schema([(name, STRING) for name in ("place", "address", "scheme", "table_directory")])
+"""The schema of a table at ``place``, or of a ``table_directory``, which holds tables, at or below ``place``."""
 
-_AT_PLACE = pa.schema([("place", STRING), ("sharing", STRINGS), ("schemes", STRINGS), ("inner", STRING)])
-"""The tables at ``place``: if ``inner`` is empty, several; else those around the tables of that directory."""
+_AT_PLACE = pa.schema([("place", STRING), ("sharing", STRINGS), ("schemes", STRINGS), ("table_directory", STRING)])
+"""The schema of the tables at ``place``.
+
+If ``table_directory`` is empty, they share the place; else the tables in that directory are inside of them.
+"""
 
 _INSIDE = pa.schema([("directory", STRING), ("inside", STRINGS)])
+"""The schema of the tables that all tables of ``directory`` are inside of."""
 
 
 # ---- functions over Arrow batches, for any process -------------------------------------------------------------------
 
 
 def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the content of a unit as ``_READ``."""
+    """Read a unit of a catalog, and yield its content as ``_CATALOG_CONTENT``."""
     for chunk in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
         tables = [row for row in chunk if row["kind"] in (rows.TABLE, rows.FOREIGN)]
         other_rows = (row for row in chunk if row["kind"] not in (rows.TABLE, rows.FOREIGN))
         places = storage.places_of([row["location"] or "" for row in tables])
-        yield record_batch(chain(map(_live_entry, tables, places), other_rows), _READ)
+        yield record_batch(chain(map(_live_entry, tables, places), other_rows), _CATALOG_CONTENT)
 
 
 def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield an entry for each pair of a catalog and a block in ``batches``."""
+    """Yield an entry for each pair of a catalog's name and a block in ``batches``."""
     for blocks in unbatched(batches):
         yield record_batch((_block_entry(catalog, block) for catalog, block in blocks), ENTRIES)
 
 
 def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield one entry for each table; ``batches`` must hold all entries of it.
+    """Yield one entry for each table, merged from its rows; ``batches`` must hold all rows of it.
 
-    A live Lance table takes precedence over a table of another format, and that over the block. The latest look counts;
-    a table of which nothing but a look is left has no entry.
+    A live Lance table takes precedence over a table of another format, and that over the block. Of several looks the
+    latest counts. A table that has nothing but looks is gone and has no entry.
     """
     parts = [row for batch in batches for row in batch.to_pylist()]
     parts.sort(key=lambda row: row["look"]["at"].timestamp() if row["look"] else 0)
@@ -115,19 +120,20 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def _live_entry(row: Row, place: str) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
-    claimed = locations.objects_of(place) if location else None
-    entry = {**_identity(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": claimed}
+    data_place = locations.objects_of(place) if location else None
+    entry = {**_identity(row["catalog"], identifier), "kind": rows.TABLE, "location": location}
+    entry["data_place"] = data_place
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
-    if claimed is not None:
+    if data_place is not None:
         entry |= {"scheme": locations.scheme(location), "place": place, "directory": directory_of(place)}
     return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
 
 
 def _block_entry(catalog: str, block: DesiredTable) -> Row:
-    claimed = None if block.location is None else locations.objects_of(storage.place_of(block.location))
+    data_place = None if block.location is None else locations.objects_of(storage.place_of(block.location))
     identity = _identity(catalog, block.id)
-    return {**identity, "block": pickle.dumps(block), "location": block.location, "claimed": claimed}
+    return {**identity, "block": pickle.dumps(block), "location": block.location, "data_place": data_place}
 
 
 def _identity(catalog: str, identifier: Identifier) -> Row:
@@ -135,13 +141,16 @@ def _identity(catalog: str, identifier: Identifier) -> Row:
 
 
 def directory_of(place: str) -> str | None:
-    """Return the directory around a normalised location; None for an outermost one."""
-    above, slash, name = place.rpartition("/")
-    return (above or "/") if slash and name else None
+    """Return the parent directory of a normalised location; None for an outermost one."""
+    parent, slash, name = place.rpartition("/")
+    return (parent or "/") if slash and name else None
 
 
 def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield ``_PLACED`` for the tables that have a ``place``, and for the directories around them."""
+    """Yield ``_PLACED`` for each table with a ``place``, and for its directory and each one above.
+
+    A directory is looked at once in ``batches``, however many tables it holds.
+    """
     directories: set[str] = set()
     for batch in batches:
         placed: list[Row] = []
@@ -149,24 +158,27 @@ def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
             if row["place"] is None:
                 continue
             placed.append({name: row[name] for name in ("place", "address", "scheme")})
-            inner = above = row["directory"]
-            if inner not in directories:
-                directories.add(inner)
-                while above is not None:
-                    placed.append({"place": above, "inner": inner})
-                    above = directory_of(above)
+            table_directory = directory = row["directory"]
+            if table_directory not in directories:
+                directories.add(table_directory)
+                while directory is not None:
+                    placed.append({"place": directory, "table_directory": table_directory})
+                    directory = directory_of(directory)
         yield record_batch(placed, _PLACED)
 
 
 def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield ``_AT_PLACE``; ``batches`` must hold all ``_PLACED`` of a place."""
+    """Yield ``_AT_PLACE`` for each place of several tables, and each pair of a table's place and a directory below.
+
+    ``batches`` must hold all ``_PLACED`` of a place.
+    """
     tables: defaultdict[str, list[Row]] = defaultdict(list)
-    around: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for row in (row for batch in batches for row in batch.to_pylist()):
-        if row["inner"] is None:
+        if row["table_directory"] is None:
             tables[row["place"]].append(row)
         else:
-            around.add((row["place"], row["inner"]))
+            pairs.add((row["place"], row["table_directory"]))
     shared = {
         place: {
             "sharing": [*chain.from_iterable(_first_of_each_catalog(row["address"] for row in rows_at))],
@@ -174,24 +186,26 @@ def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
         }
         for place, rows_at in tables.items()
     }
-    around |= {(place, "") for place, rows_at in tables.items() if len(rows_at) > 1}
-    related = ({"place": place, "inner": inner, **shared[place]} for place, inner in around if place in shared)
+    pairs |= {(place, "") for place, rows_at in tables.items() if len(rows_at) > 1}
+    related = (
+        {"place": place, "table_directory": directory, **shared[place]} for place, directory in pairs if place in shared
+    )
     return record_batches(related, _AT_PLACE)
 
 
 def _first_of_each_catalog(addresses: Iterable[str]) -> Iterator[Iterable[str]]:
-    """Yield the first ``addresses`` of each catalog; those of mirrors are left out later."""
-    for _, group in groupby(sorted(addresses), lambda table: table.partition("/")[0]):
+    """Yield the first ``addresses`` of each catalog: the evaluator leaves out those of mirrors."""
+    for _, group in groupby(sorted(addresses), lambda address: address.partition("/")[0]):
         yield islice(group, MOST_NAMED + 1)
 
 
 def tables_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield ``_INSIDE``; ``batches`` must hold all ``_AT_PLACE`` of an inner directory."""
-    outer: defaultdict[str, list[str]] = defaultdict(list)
+    """Yield ``_INSIDE`` for each ``table_directory``; ``batches`` must hold all ``_AT_PLACE`` of it."""
+    addresses: defaultdict[str, list[str]] = defaultdict(list)
     for row in (row for batch in batches for row in batch.to_pylist()):
-        if row["inner"]:
-            outer[row["inner"]] += row["sharing"]
-    inside = ({"directory": inner, "inside": sorted(addresses)[:MOST_NAMED]} for inner, addresses in outer.items())
+        if row["table_directory"]:
+            addresses[row["table_directory"]] += row["sharing"]
+    inside = ({"directory": name, "inside": sorted(tables)[:MOST_NAMED]} for name, tables in addresses.items())
     return record_batches(inside, _INSIDE)
 
 
@@ -200,16 +214,16 @@ def tables_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 @dataclass(slots=True)
 class Coverage:
-    """How much could be read.
+    """What an audit has read of the catalogs, and what it could not read.
 
     Args:
         namespaces: the number of namespaces in each catalog.
         unread: the namespaces that could not be read.
-        failures: other parts of catalogs that could not be read.
-        notes: the notes of the catalogs, and on what was not searched.
+        failures: other parts of catalogs, and directories, that could not be read.
+        notes: the notes of the catalogs, and on where no orphans were searched for.
         tables: the number of tables of any format.
-        teams: the owners of each catalog's namespaces, where they name one.
-        directories: those of each catalog's namespaces, where they name one.
+        teams: the owner of each namespace that names one, by catalog.
+        directories: the directory of each namespace that names one, by catalog.
     """
 
     namespaces: dict[str, int] = field(default_factory=dict)
@@ -244,20 +258,20 @@ def read_entries(
     stack: ExitStack,
     cache: ProbeCache | None = None,
 ) -> tuple[Frame, Coverage]:
-    """Read each catalog once, and return ``ENTRIES`` and the coverage.
+    """Read each catalog once, and return one row of ``ENTRIES`` for each table, and the coverage.
 
     Args:
         spark: the session to work in; None for this process.
-        manifest: its blocks are merged with the entries.
+        manifest: its blocks are merged with the catalogs' entries.
         catalogs: its catalogs by name.
         stack: frames are released when it closes.
-        cache: its looks are merged with the entries, too.
+        cache: its probe results are merged with the entries, too.
 
     Raises:
         LancensError: a catalog cannot be read by other processes, or the cache cannot be read.
     """
     coverage = Coverage()
-    content = _read(spark, catalogs, coverage, stack)
+    content = _read_catalogs(spark, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
     block_rows = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
     entries = content.where("kind", rows.TABLE).select(*ENTRIES.names).union(block_rows)
@@ -266,13 +280,13 @@ def read_entries(
     return entries.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
 
 
-def _read(
+def _read_catalogs(
     spark: SparkSession | None, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack
 ) -> Frame:
-    """Return the content of the catalogs as ``_READ``, and add to ``coverage``."""
+    """Return the content of the catalogs as ``_CATALOG_CONTENT``, and add to ``coverage``."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
         units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
-        content = frame_of_units(spark, units, unit_entries, _READ).persisted(stack)
+        content = frame_of_units(spark, units, unit_entries, _CATALOG_CONTENT).persisted(stack)
         other_rows = content.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
         for row in other_rows:
             if row["kind"] == rows.NAMESPACE:
@@ -291,17 +305,21 @@ def _read(
 
 
 def with_relations(tables: Frame, number: int) -> Frame:
-    """Return ``tables``, of which there are about ``number``, with the tables at the same place and around it.
+    """Return ``tables`` with three more columns: the tables at the same place, their schemes, and the tables around.
 
-    It adds ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also name
-    the table itself. It needs ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.
+    The columns are ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also
+    name the table itself. They are computed from ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.
 
-    A table is inside another one whose place is one of the directories above it. Tables in one directory have the same
+    A table is inside another one if that one's place is a directory above it. Tables in one directory have the same
     directories above, so these are looked up once for each directory.
+
+    Args:
+        tables: rows of ``ENTRIES``.
+        number: about how many rows there are.
     """
     placed = tables.select("address", "scheme", "place", "directory").map(placed_tables, _PLACED)
     tasks = row_tasks(number)  # left to Spark, they are as few as its compressed rows allow
     related = placed.map(tables_at_places, _AT_PLACE, tasks, ("place",))
-    shared = related.where("inner", "").select("place", "sharing", "schemes")
-    inside = related.map(tables_around, _INSIDE, tasks, ("inner",))
+    shared = related.where("table_directory", "").select("place", "sharing", "schemes")
+    inside = related.map(tables_around, _INSIDE, tasks, ("table_directory",))
     return tables.joined(shared, "place").joined(inside, "directory")

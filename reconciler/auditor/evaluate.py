@@ -38,7 +38,7 @@ ABOUT = (
     *((name, STRING) for name in ("name", "address", "location", "owner", "manager")),
     ("carried_from", MOMENT),
 )
-"""The columns that identify a table, its location, its owner, and the earlier audit that looked at it."""
+"""The columns that identify a table, its location and its owner, and the time of an earlier audit's probe result."""
 
 _LATEST = ("rows", "bytes", "fragments", "small_fragments", "version")
 AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
@@ -57,14 +57,14 @@ VERDICT = pa.schema(
         ("details", STRING_MAP),
     ]
 )
-"""The columns of a finding beside those of its table."""
+"""The schema of a finding, without the columns of its table."""
 
 EVALUATED = pa.schema(
     [
         *ABOUT,
         ("source", pa.struct([("file", STRING), ("line", LONG)])),
         ("live", pa.bool_()),
-        ("claimed", STRING),
+        ("data_place", STRING),
         ("closed", pa.bool_()),
         ("bases", STRINGS),
         ("kind", STRING),
@@ -74,27 +74,28 @@ EVALUATED = pa.schema(
         ("age_bin", INT),
         ("sound", pa.bool_()),
         ("suppressed", STRING),
-        ("found", pa.list_(pa.struct(list(VERDICT)))),
+        ("findings", pa.list_(pa.struct(list(VERDICT)))),
     ]
 )
-"""A table with its findings, without secrets.
+"""The schema of a table with its findings, without secrets.
 
-``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
-orphans. ``bases`` are the places of other datasets whose files it needs. ``kind`` is null for a table that may be
-unreadable (``probe: false``). ``size_bin`` and ``age_bin`` are positions in the scales of the report. A ``sound`` table
-has no findings but suppressed ones. ``suppressed`` has the position of the suppression of each finding that is not in
-``found``. Unknown figures are null.
+- ``data_place`` is the place of the entry's data or the block's. If ``closed``, nothing below is searched for orphans.
+- ``bases`` are the places of other datasets whose files it needs.
+- ``kind`` is null for a table that may be unreadable (``probe: false``). Unknown figures are null.
+- ``size_bin`` and ``age_bin`` are positions in the scales of the report.
+- A ``sound`` table has no findings but suppressed ones. Those are not among its ``findings``; ``suppressed`` lists the
+  positions of their suppressions, separated by spaces.
 """
 
-CLAIMS = pa.schema([EVALUATED.field("claimed"), EVALUATED.field("closed")])
-"""The place of a table, or of a base of it."""
+CLAIMS = pa.schema([EVALUATED.field("data_place"), EVALUATED.field("closed")])
+"""The schema of a place that belongs to a table, or to a base of it, and so holds no orphan."""
 
 
 def base_claims(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield ``CLAIMS`` for the bases in rows of ``EVALUATED``."""
     for batch in batches:
         bases = {base for row_bases in batch["bases"].to_pylist() for base in row_bases or ()}
-        yield record_batch(({"claimed": base, "closed": True} for base in bases), CLAIMS)
+        yield record_batch(({"data_place": base, "closed": True} for base in bases), CLAIMS)
 
 
 # ---- the rules -------------------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ _SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """Applies the rules to rows of tables, in any process.
+    """Probe tables and apply the rules to them, in any process.
 
     Args:
         catalogs: the catalogs by name.
@@ -130,7 +131,7 @@ class Evaluator:
         """Yield a row of ``EVALUATED`` for each table or unregistered dataset.
 
         A table has the columns of ``ENTRIES`` and those that ``with_relations`` adds; an unregistered dataset has
-        ``catalog``, ``id``, ``location`` and ``claimed``.
+        ``catalog``, ``id``, ``location`` and ``data_place``.
         """
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
         mirrors = {name: self._mirrors(name) for name in self.catalogs}
@@ -150,12 +151,13 @@ class Evaluator:
                 if property_drift.name in self.rules:
                     tags = prober.tags(rows, [*map(tags_in_question, records)])
                     records = [replace(record, tags=targets) for record, targets in zip(records, tags, strict=True)]
-                unread = map(_claim, filter(self._is_unread, all_rows))
+                unread = map(_unread_row, filter(self._is_unread, all_rows))
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 
     def _record(
         self, row: Row, stored: LocationContent, columns: ColumnMismatch, roots: RootIndex, mirrors: frozenset[str]
     ) -> TableRecord:
+        """Return the record of a row's table with what was probed; ``mirrors`` are the catalogs that follow its own."""
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
         own_address, pickled, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
@@ -176,7 +178,7 @@ class Evaluator:
             owner=self.catalogs[catalog].owner,
             location=location,
             root=roots.of(location) if location else None,
-            place=row["claimed"],
+            place=row["data_place"],
             desired=desired,
             live=table,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
@@ -205,13 +207,14 @@ class Evaluator:
         return next((teams[namespace] for namespace in around if namespace in teams), None)
 
     def _is_unread(self, row: Row) -> bool:
-        """Return whether a desired table may be in a namespace that could not be read."""
+        """Return whether a block's table is in a namespace that could not be read, so that nobody knows its entry."""
         if row.get("live") is not None or row.get("foreign_format") is not None or row.get("block") is None:
             return False
         unread, identifier = self.unread.get(row["catalog"], frozenset()), _identifier(row)
         return any(identifier[:depth] in unread for depth in range(len(identifier)))
 
     def _evaluate(self, record: TableRecord) -> Row:
+        """Apply the rules to a table, and return its row of ``EVALUATED``."""
         stored = record.stored
         files = stored.files if stored.files is not None and stored.files.problem is None else None
         checked = [(finding, self.suppressions.covering(finding)) for finding in check(record, self.limits, self.rules)]
@@ -228,7 +231,7 @@ class Evaluator:
             "carried_from": stored.carried_from,
             "source": None if source is None else {"file": source.file, "line": source.line},
             "live": record.live is not None,
-            "claimed": record.place,
+            "data_place": record.place,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
             "bases": stored.bases,
             "kind": None if record.desired is not None and not record.desired.probe else stored.kind.value,
@@ -243,14 +246,14 @@ class Evaluator:
             "age_bin": None if age is None else AGES.bin_of(age),
             "sound": all(position is not None for _, position in checked),
             "suppressed": " ".join(str(position) for _, position in checked if position is not None),
-            "found": [_verdict(finding) for finding, position in checked if position is None],
+            "findings": [_verdict(finding) for finding, position in checked if position is None],
         }
 
 
-def _claim(row: Row) -> Row:
-    """Claim the location of a desired table in an unread namespace: its dataset is no orphan."""
-    claimed = {name: row[name] for name in ("catalog", "address", "claimed")}
-    return {**claimed, "live": False, "closed": True, "sound": True, "suppressed": "", "found": []}
+def _unread_row(row: Row) -> Row:
+    """Return a row of ``EVALUATED`` for a block in an unread namespace: no finding, and its dataset is no orphan."""
+    known = {name: row[name] for name in ("catalog", "address", "data_place")}
+    return {**known, "live": False, "closed": True, "sound": True, "suppressed": "", "findings": []}
 
 
 def _identifier(row: Row) -> Identifier:
@@ -266,10 +269,10 @@ def _verdict(finding: Finding) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding of ``row``, which has the columns of its table and of ``found``."""
+    """Return the finding of a row of ``FINDINGS``."""
     return Finding.model_validate({**row, "details": dict(row["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:
     """Return the table of a row of ``EVALUATED``."""
-    return ReportedTable.model_validate({**row, "rules": [finding["rule"] for finding in row["found"]]})
+    return ReportedTable.model_validate({**row, "rules": [finding["rule"] for finding in row["findings"]]})

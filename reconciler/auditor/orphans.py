@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
 
 DEEPEST = storage.DEEPEST
-DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("claimed", STRING)])
-"""An unregistered dataset, for the evaluator."""
+DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("data_place", STRING)])
+"""The schema of an unregistered dataset, for the evaluator."""
 
 _DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
-_LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "claimed", "kind", "message")])
+_LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "data_place", "kind", "message")])
+"""The schema of a dataset, a directory to search, or a failure to list a directory; ``kind`` tells which."""
 _COUNTED = pa.schema([*_LISTED, ("number", LONG)])
+"""The schema of a failure, or of the ``number`` of datasets or directories."""
 _LISTINGS_AT_ONCE = 16
 
 
@@ -65,7 +67,7 @@ class OrphanSearchResult:
 def find_orphans(
     spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame
 ) -> OrphanSearchResult:
-    """Return the datasets under the roots of ``search`` that are not claimed.
+    """Return the datasets under the roots of ``search`` that no entry or block points at.
 
     Directories and datasets stay on the executors; the driver gets their numbers, and the failures.
 
@@ -73,8 +75,8 @@ def find_orphans(
         spark: the session to work in; None for this process.
         search: where to search.
         catalogs: the catalogs by name.
-        claims: the places of entries and blocks (``storage.place_of``) as ``claimed``, and whether each is ``closed``,
-            so that nothing below it is searched.
+        claims: the places of entries and blocks (``storage.place_of``) as ``data_place``, and whether each is
+            ``closed``, so that nothing below it is searched.
     """
     lister = _Lister(
         {name: catalog.options for name, catalog in catalogs.items()},
@@ -86,26 +88,31 @@ def find_orphans(
     for root in search.roots:
         location = storage.as_plain_path(root.location)
         if as_unicode(location) == location:
-            roots.append(_listed(_DIRECTORY, root.catalog, location))
+            roots.append(_listed_row(_DIRECTORY, root.catalog, location))
         else:  # Arrow cannot hold a lone surrogate
-            result.notes.append(f"{root.catalog}: {_failure(root.catalog, location, 'it is not Unicode')['message']}")
+            result.notes.append(
+                f"{root.catalog}: {_failure_row(root.catalog, location, 'it is not Unicode')['message']}"
+            )
     level, number = frame_of(spark, pa.Table.from_pylist(roots, schema=_LISTED)), len(roots)
     for _ in range(DEEPEST + 1):
         if not number:
             break
-        listed = level.map(lister, _LISTED, probe_tasks(number)).joined(claims, "claimed")
-        unclaimed = listed.map(_unclaimed, _LISTED).cut()
-        level, number = unclaimed.where("kind", _DIRECTORY), _add(result, unclaimed, configured)
+        listed = level.map(lister, _LISTED, probe_tasks(number)).joined(claims, "data_place")
+        unclaimed = listed.map(_unclaimed_rows, _LISTED).cut()
+        level, number = unclaimed.where("kind", _DIRECTORY), _add_level(result, unclaimed, configured)
     result.is_cut_short = bool(number)
     result.failures.sort(key=lambda failure: (failure.catalog, failure.message))
     result.notes.sort()
     return result
 
 
-def _add(result: OrphanSearchResult, unclaimed: Frame, configured: Collection[str]) -> int:
-    """Add a level to ``result``, and return the number of directories to search next."""
+def _add_level(result: OrphanSearchResult, unclaimed: Frame, configured: Collection[str]) -> int:
+    """Add the rows of one level of directories to ``result``; return the number of directories to search next.
+
+    A directory that cannot be listed is a failure below one of the ``configured`` roots, else a note.
+    """
     numbers: Counter[str] = Counter()
-    for row in unclaimed.map(_counted, _COUNTED).rows():
+    for row in unclaimed.map(_failures_and_numbers, _COUNTED).rows():
         numbers[row["kind"]] += row["number"]
         if row["kind"] == _FAILURE:
             catalog, directory, message = row["catalog"], row["location"], row["message"]
@@ -120,26 +127,29 @@ def _add(result: OrphanSearchResult, unclaimed: Frame, configured: Collection[st
     return numbers[_DIRECTORY]
 
 
-def _unclaimed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the datasets without an entry, the directories that are not closed, and the failures."""
+def _unclaimed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the datasets that no table points at, the directories that are not closed, and the failures."""
     import pyarrow.compute as pc
 
     for batch in batches:
-        is_open = pc.or_kleene(pc.is_null(batch["closed"]), pc.and_(pc.invert(batch["closed"]), _is(batch, _DIRECTORY)))
-        yield batch.select(_LISTED.names).filter(pc.or_(is_open, _is(batch, _FAILURE)))
+        is_open = pc.or_kleene(
+            pc.is_null(batch["closed"]), pc.and_(pc.invert(batch["closed"]), _has_kind(batch, _DIRECTORY))
+        )
+        yield batch.select(_LISTED.names).filter(pc.or_(is_open, _has_kind(batch, _FAILURE)))
 
 
-def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the failures, and the numbers of the other rows."""
+def _failures_and_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the failures, and a row with the number of the datasets and one with that of the directories."""
     for batch in batches:
-        failures = batch.filter(_is(batch, _FAILURE)).to_pylist()
+        failures = batch.filter(_has_kind(batch, _FAILURE)).to_pylist()
         numbers = Counter(batch["kind"].to_pylist())
         rows = [{**row, "number": 1} for row in failures]
         rows += [{"kind": kind, "number": numbers[kind]} for kind in (_DATASET, _DIRECTORY) if numbers[kind]]
         yield record_batch(rows, _COUNTED)
 
 
-def _is(batch: pa.RecordBatch, kind: str) -> pa.Array:
+def _has_kind(batch: pa.RecordBatch, kind: str) -> pa.Array:
+    """Return for each row whether it is of ``kind``."""
     import pyarrow.compute as pc
 
     return pc.equal(batch["kind"], kind)
@@ -147,7 +157,7 @@ def _is(batch: pa.RecordBatch, kind: str) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Lister:
-    """Lists directories, in any process.
+    """List directories, in any process.
 
     ``options`` are pylance's for each catalog; ``closed`` are the places that are not entered.
     """
@@ -156,11 +166,11 @@ class _Lister:
     closed: frozenset[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield ``_LISTED``: datasets, and the directories in other directories."""
-        return record_batches(chain.from_iterable(map(self._rows, batches)), _LISTED)
+        """List the directories in ``batches``; yield rows of ``_LISTED`` for the datasets and directories in each."""
+        return record_batches(chain.from_iterable(map(self._batch_rows, batches)), _LISTED)
 
-    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
-        """Yield the rows of each directory; one can hold millions."""
+    def _batch_rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        """Yield the rows of each directory of ``batch``; one directory can hold millions."""
         for chunk in chunks(batch.to_pylist(), _LISTINGS_AT_ONCE):
             for directory, content in zip(chunk, in_parallel(self._list, chunk, _LISTINGS_AT_ONCE), strict=True):
                 yield from self._content_rows(directory["catalog"], directory["location"], content)
@@ -174,25 +184,26 @@ class _Lister:
     def _content_rows(
         self, catalog: str, directory: str, content: storage.DirectoryContent | BackendError
     ) -> Iterator[Row]:
+        """Yield the rows of one directory: a failure, or the dataset that it belongs to, and its directories."""
         if isinstance(content, BackendError):
-            yield _failure(catalog, directory, str(content))
+            yield _failure_row(catalog, directory, str(content))
             return
         if content.is_dataset:
-            yield _listed(_DATASET, catalog, directory)
+            yield _listed_row(_DATASET, catalog, directory)
         if content.is_data:
-            yield _listed(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
+            yield _listed_row(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
         for below, place in zip(content.below, storage.places_of(content.below), strict=True):
             if as_unicode(below) != below:
-                yield _failure(catalog, below, "its name is not Unicode")
+                yield _failure_row(catalog, below, "its name is not Unicode")
             elif place not in self.closed:
-                yield _listed(_DIRECTORY, catalog, below, place)
+                yield _listed_row(_DIRECTORY, catalog, below, place)
 
 
-def _listed(kind: str, catalog: str, location: str, place: str | None = None) -> Row:
-    return {"kind": kind, "catalog": catalog, "location": location, "claimed": place or storage.place_of(location)}
+def _listed_row(kind: str, catalog: str, location: str, place: str | None = None) -> Row:
+    return {"kind": kind, "catalog": catalog, "location": location, "data_place": place or storage.place_of(location)}
 
 
-def _failure(catalog: str, directory: str, reason: str) -> Row:
+def _failure_row(catalog: str, directory: str, reason: str) -> Row:
     location = as_unicode(directory)
     message = as_unicode(f"{locations.redact(location)} could not be searched for orphans: {reason}")
     return {"kind": _FAILURE, "catalog": catalog, "location": location, "message": message}
@@ -200,15 +211,15 @@ def _failure(catalog: str, directory: str, reason: str) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class DatasetNamer:
-    """Names unregistered datasets, in any process.
+    """Give unregistered datasets a catalog and an ``id``, in any process.
 
-    A dataset belongs to the catalog with the innermost root around it, or else the innermost directory of a namespace;
-    its ``id`` is the path below that, in the namespace.
+    A dataset belongs to the catalog of the innermost root around it, or else of the innermost directory of a namespace.
+    Its ``id`` is the path below that; in a namespace's directory, the namespace comes first.
 
     Args:
-        configured: the catalog of each configured root, by its normal form.
-        owners: the same with the roots that were searched.
-        namespaces: those whose tables go to a place, by its normal form.
+        configured: the catalogs by the normal form of their configured roots.
+        owners: the catalogs by the normal form of their configured roots and of the directories that were searched.
+        namespaces: the namespaces by the normal form of their directories.
     """
 
     configured: Mapping[str, str]
@@ -225,17 +236,17 @@ class DatasetNamer:
         return cls(configured, searched | configured, search.namespaces)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield ``DATASETS``; ``batches`` have the columns ``catalog`` and ``location``."""
+        """Yield rows of ``DATASETS``; ``batches`` have the columns ``catalog`` and ``location``."""
         index = RootIndex(self.owners)
         for batch in batches:
             yield record_batch(
-                (self._named(row["catalog"], row["location"], index) for row in batch.to_pylist()), DATASETS
+                (self._dataset_row(row["catalog"], row["location"], index) for row in batch.to_pylist()), DATASETS
             )
 
-    def _named(self, catalog: str, location: str, index: RootIndex) -> Row:
+    def _dataset_row(self, catalog: str, location: str, index: RootIndex) -> Row:
         place = locations.normalise(location)
         root = index.of(place) or place
         path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
-        within = () if root in self.configured else self.namespaces.get(root, ())
-        named = {"catalog": self.owners.get(root, catalog), "id": [*within, *path.split("/")]}
-        return {**named, "location": location, "claimed": place}
+        namespace = () if root in self.configured else self.namespaces.get(root, ())
+        identity = {"catalog": self.owners.get(root, catalog), "id": [*namespace, *path.split("/")]}
+        return {**identity, "location": location, "data_place": place}

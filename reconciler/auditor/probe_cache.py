@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 FOLDER = "_looks"
 
 LOOK = pa.field("look", pa.struct([("location", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]))
-"""The probe result of audit number ``run``; ``stored`` is null for a dataset with lost files."""
+"""The column of a look: its dataset's location, the number and start of the audit, and the probe result as JSON.
+
+``stored``, the result, is null for a dataset with lost files.
+"""
 
 # Another version of lancens may probe more, so its looks are not used.
 _FILE_SCHEMA = pa.schema(
@@ -58,12 +61,12 @@ class ProbeCache:
     """The looks of earlier audits with the same settings, and of this one if it was interrupted.
 
     Args:
-        folder: the folder of all looks.
-        series: the name of the folder of these, inside it.
-        run: how many audits with these settings are in the history.
+        folder: the location of the looks of all audits.
+        series: the folder, inside ``folder``, of the looks of audits with these settings.
+        run: how many audits with these settings are in the history, which is the number of this one.
         rounds: how many audits it takes to probe every dataset; 1 if this one probes all.
         now: the start of the audit.
-        unused: the names of the folders that no audit uses any more.
+        unused: the folders, inside ``folder``, that no audit uses any more.
     """
 
     folder: str
@@ -77,16 +80,24 @@ class ProbeCache:
     def of(
         cls, history: str, runs: Sequence[RunSummary], series: tuple[str, str], now: datetime, rounds: int
     ) -> ProbeCache:
-        """Return the cache of a ``series`` of ``runs`` in a history, for an audit that starts ``now``."""
+        """Return the cache for an audit that starts ``now``.
+
+        Args:
+            history: the location of the history.
+            runs: all runs in the history.
+            series: the manifest and the settings of the audit; only runs with the same ones share looks.
+            now: the start of the audit.
+            rounds: how many audits it takes to probe every dataset.
+        """
         folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER)
-        names = [_name_of(run.series) for run in runs]
+        names = [_folder_of(run.series) for run in runs]
         last = dict(zip(names, (run.finished for run in runs), strict=True))
         unused = frozenset(name for name, finished in last.items() if now - finished > _LONGEST_UNUSED)
-        name = _name_of(series)
+        name = _folder_of(series)
         return cls(folder, name, names.count(name), rounds, now, unused - {name})
 
-    def carried(self, row: Row) -> LocationContent | None:
-        """Return the cached result for the dataset of ``row``; None if it must be probed again."""
+    def cached(self, row: Row) -> LocationContent | None:
+        """Return the cached result for the table of ``row``; None if it must be probed again."""
         look: Row | None = row["look"]
         if look is None or look["stored"] is None or look["location"] != locations.redact(row["location"]):
             return None
@@ -94,19 +105,19 @@ class ProbeCache:
         runs, age = self.run - look["run"], self.now - look["at"]
         if runs not in range(self.rounds) or age < timedelta():
             return None
-        is_its_turn = (crc32(row["claimed"].encode()) - self.run) % self.rounds == 0
+        is_its_turn = (crc32(row["data_place"].encode()) - self.run) % self.rounds == 0
         if is_its_turn and (runs or age >= _LONGEST_BREAK):
             return None
         return replace(_STORED.validate_json(look["stored"]), carried_from=look["at"])
 
     def entries(self, spark: SparkSession | None, schema: pa.Schema) -> Frame:
-        """Return the looks with the columns of ``schema``; a table may have several."""
+        """Read the looks, and return them with the columns of ``schema``; a table may have several."""
         names = self._files()
         tasks = row_tasks(len(names) * 1_000)  # a file has up to 4,000 rows
-        return frame_of(spark, batched(names, 16)).map(partial(self._read, schema), schema, tasks)
+        return frame_of(spark, batched(names, 16)).map(partial(self._read_files, schema), schema, tasks)
 
     def prune(self) -> None:
-        """Remove replaced and unused looks, once this audit is in the history."""
+        """Remove the files of replaced and unused looks; call it once this audit is in the history."""
         with self._session() as session:
             for match in filter(None, map(_FILE.fullmatch, session.list())):
                 is_replaced = match[1] == self.series and int(match[2]) <= self.run - self.rounds
@@ -118,7 +129,8 @@ class ProbeCache:
         with self._session() as session:
             return [name for name in session.list(self.series) if _FILE.fullmatch(name)]
 
-    def _read(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _read_files(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the looks in the files that ``batches`` name, with the columns of ``schema``."""
         import pyarrow.parquet as pq
 
         for name in (name for names in unbatched(batches) for name in names):
@@ -172,5 +184,6 @@ class ProbeCache:
             raise LancensError(f"{error}; audits keep there what they saw: {remedy} and run the audit again") from None
 
 
-def _name_of(series: tuple[str, str]) -> str:
+def _folder_of(series: tuple[str, str]) -> str:
+    """Return the name of the folder of a series' looks."""
     return uuid.uuid5(uuid.NAMESPACE_OID, str(series)).hex

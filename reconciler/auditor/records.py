@@ -1,4 +1,4 @@
-"""The record of one table that the rules of an audit check."""
+"""What an audit knows of one table: the record that its rules check, and the content of the table's location."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDS = 30
 
 
 class Severity(Enum):
-    """The severity of a finding: data at risk, a probable mistake, worth knowing."""
+    """The severity of a finding: data at risk (error), a probable mistake (warning), or worth knowing (note)."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -38,7 +38,7 @@ FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
 
 
 class Depth(Enum):
-    """How much of each dataset is read: its manifest, or also a list of files."""
+    """How much of each dataset is read: only its manifest (quick), or also a list of its files."""
 
     QUICK = "quick"
     FILES = "files"
@@ -68,7 +68,7 @@ class LocationContent:
         cleanup: the dataset's auto clean-up, if it has one.
         bases: the places outside its directory that it refers to, such as the dataset that it is a clone of.
         state: the latest version as ``storage.latest_state`` names it, if audits are kept.
-        carried_from: the start of the earlier audit that looked at it; None if this one did.
+        carried_from: the start of the earlier audit whose result this is; None if this audit has probed it.
     """
 
     kind: StorageKind
@@ -122,7 +122,7 @@ class TableRecord:
         inside: addresses of tables whose location is above this one's, in order, at most a few.
         safeguard: the property that protects the catalog's tables from deletion of their data.
         entry_columns: the columns of the entry if they differ from the data's, or the error of reading them.
-        tags: where those tags of the data lead that the block asks for or the entry lists; None if they were not read.
+        tags: the targets of those tags of the data that the block names or the entry lists; None if they were not read.
         lists_tags: whether the entries of the catalog can list the tags that lancens sets.
     """
 

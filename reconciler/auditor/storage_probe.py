@@ -1,4 +1,4 @@
-"""Probe the storage of tables, and compare the columns of their entries."""
+"""Probe the storage of tables, read their tags, and compare the columns of their entries with their data's."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from reconciler.pipeline.schemas import Row, chunks
 from reconciler.planner.facts import EntryColumns
 
 _PROBES_AT_ONCE = 16
-"""Probes of remote locations at once; local ones are faster one by one."""
+"""How many remote locations to probe at once; local ones are faster one by one."""
 
-_TOGETHER = 256
-"""Options to fetch before opening datasets, since vended credentials expire."""
+_OPTIONS_AT_ONCE = 256
+"""How many tables' options to fetch before opening their datasets; more might expire, if they are vended."""
 
-AnswerT = TypeVar("AnswerT")
+ResultT = TypeVar("ResultT")
 
 ColumnMismatch: TypeAlias = EntryColumns | str | None
 """The columns of an entry that differ from the data's, or the error."""
@@ -40,9 +40,9 @@ ColumnMismatch: TypeAlias = EntryColumns | str | None
 
 @dataclass(frozen=True, slots=True)
 class TableProber:
-    """Probes tables, and connects to their catalogs where that is needed.
+    """Probe tables, and connect to their catalogs where that is needed.
 
-    A row has the ``catalog``, the ``location`` and, for a live table, ``key`` and ``live``.
+    The methods take rows with the columns ``catalog``, ``location`` and, for a live table, ``key`` and ``live``.
 
     Args:
         catalogs: the catalogs by name.
@@ -56,9 +56,9 @@ class TableProber:
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[LocationContent]:
-        """Return the content of the location of each row."""
+        """Return the content of the location of each row, and write new results to the cache."""
         results: list[LocationContent] = []
-        for chunk in chunks(rows, _TOGETHER):
+        for chunk in chunks(rows, _OPTIONS_AT_ONCE):
             locations = [row["location"] for row in chunk]
             is_remote = any(location is not None and storage.local_path(location) is None for location in locations)
             requests = zip(chunk, self._options(chunk), strict=True)
@@ -76,17 +76,20 @@ class TableProber:
             return LocationContent(StorageKind.UNKNOWN, str(options))
         if location is None:
             return NOT_PROBED
-        if self.cache is None or not location or "look" not in row:  # as an unregistered dataset
+        if self.cache is None or not location or "look" not in row:  # an unregistered dataset has none
             return probe(location, options, depth)
-        carried = self.cache.carried(row)
+        cached = self.cache.cached(row)
         # Read the state before probing, so that the next audit notices a commit in between.
-        state = storage.latest_state(location, options, None if carried is None else carried.state)
-        if carried is not None and state == carried.state:
-            return carried
+        state = storage.latest_state(location, options, None if cached is None else cached.state)
+        if cached is not None and state == cached.state:
+            return cached
         return replace(probe(location, options, depth), state=state)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[LocationContent]) -> list[ColumnMismatch]:
-        """Return the columns of each row's entry that differ from its data's."""
+        """Return for each row how the columns of its entry differ from its data's; None if they agree.
+
+        ``stored`` are the contents of the rows' locations.
+        """
         schemas: defaultdict[str, dict[Identifier, Schema]] = defaultdict(dict)
         for row, content in zip(rows, stored, strict=True):
             if (
@@ -97,12 +100,12 @@ class TableProber:
                 schemas[row["catalog"]][split(row["key"])] = content.schema
         mismatches: dict[str, Mapping[Identifier, ColumnMismatch]] = {}
         for name, tables in schemas.items():
-            answer = self._ask(name, partial(_column_mismatches, tables))
-            mismatches[name] = dict.fromkeys(tables, str(answer)) if isinstance(answer, CatalogError) else answer
+            result = self._call(name, partial(_column_mismatches, tables))
+            mismatches[name] = dict.fromkeys(tables, str(result)) if isinstance(result, CatalogError) else result
         return [mismatches.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
 
     def tags(self, rows: Sequence[Row], names: Sequence[Collection[str]]) -> list[Mapping[str, str] | None]:
-        """Return the targets of the named tags of each row; None without names or a dataset."""
+        """Return the targets of each row's tags that ``names`` lists; None for a row without names or a dataset."""
         positions = [position for position, tag_names in enumerate(names) if tag_names]
         options = dict(zip(positions, self._options([rows[position] for position in positions]), strict=True))
 
@@ -130,18 +133,20 @@ class TableProber:
             self._backend(name)  # connect before threads do
 
             def options(table: LiveTable, name: str = name) -> Mapping[str, str] | CatalogError:
-                return self._ask(name, lambda backend: backend.table_storage_options(table))
+                return self._call(name, lambda backend: backend.table_storage_options(table))
 
             answers = in_parallel(options, tables.values(), self.catalogs[name].spec.parallelism)
             for position, answer in zip(tables, answers, strict=True):
                 results[position] = answer
         return results
 
-    def _ask(self, name: str, question: Callable[[Backend], AnswerT]) -> AnswerT | CatalogError:
+    def _call(self, name: str, call: Callable[[Backend], ResultT]) -> ResultT | CatalogError:
+        """Return what ``call`` returns for the backend of the catalog ``name``, or its error."""
         spec, backend = self.catalogs[name].spec, self._backend(name)
-        return backend if isinstance(backend, CatalogError) else result_or_error(spec, lambda: question(backend))
+        return backend if isinstance(backend, CatalogError) else result_or_error(spec, lambda: call(backend))
 
     def _backend(self, name: str) -> Backend | CatalogError:
+        """Return the connection to the catalog ``name``, opened at its first use, or its error."""
         if name not in self._backends:
             spec = self.catalogs[name].spec
             self._backends[name] = result_or_error(spec, lambda: self.stack.enter_context(spec.connect()))
@@ -149,7 +154,7 @@ class TableProber:
 
 
 def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) -> Mapping[Identifier, ColumnMismatch]:
-    """Return the columns of the entries of ``tables`` that differ from the data's."""
+    """Return those of ``tables``, with the schemas of their data, whose entries show other columns."""
     compared = {
         identifier: EntryColumns(columns, to_show)
         for identifier, columns in backend.shown_columns(tables).items()
@@ -187,6 +192,7 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
 
 
 def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]) -> bool:
+    """Return whether a location holds data files but no version of a dataset."""
     try:
         return kind is StorageKind.NOT_LANCE and storage.holds_data_files(location, options)
     except BackendError:
@@ -194,6 +200,7 @@ def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]
 
 
 def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> LocationContent:
+    """Return the content of an open dataset."""
     from reconciler.arrow_types import from_arrow_schema
 
     latest = dataset.get_version()

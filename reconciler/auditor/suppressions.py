@@ -1,4 +1,4 @@
-"""Leave out suppressed findings, and report suppressions that expired."""
+"""Match findings with the suppressions of a manifest, and report suppressions that expired."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Suppressions:
         )
 
     def covering(self, finding: Finding) -> int | None:
-        """Return the position of the suppression of a finding; None if it counts."""
+        """Return the position of the suppression that covers a finding; None if no suppression does."""
         return next(
             (position for position, suppression in enumerate(self.in_force) if suppression.covers(finding)), None
         )
@@ -68,7 +68,7 @@ class Suppressions:
                 source=suppression.source,
             )
 
-    def counted(self, numbers: Mapping[int, int]) -> tuple[Suppressed, ...]:
+    def with_numbers(self, numbers: Mapping[int, int]) -> tuple[Suppressed, ...]:
         """Return the suppressions in force with their ``numbers`` of findings, by position."""
         return tuple(
             suppression.model_copy(update={"findings": numbers.get(position, 0)})

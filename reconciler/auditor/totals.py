@@ -28,8 +28,8 @@ AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments", *UNKNOWNS, *AMOUNTS_OF_FILES)
 
-FOUND = pa.schema([*ABOUT, ("within", STRING), EVALUATED.field("source"), *VERDICT])
-"""A finding with the columns of its table; ``within`` is the namespace as text."""
+FINDINGS = pa.schema([*ABOUT, ("namespace_key", STRING), EVALUATED.field("source"), *VERDICT])
+"""The schema of a finding with the columns of its table; ``namespace_key`` is the namespace as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Figures:
         amounts: the sums of rows, bytes, fragments and more.
         tables: the number of tables in each catalog.
         unreadable: the number of tables in each catalog that could not be opened.
-        carried: the number of tables in each catalog that only an earlier audit looked at.
+        carried: the number of tables in each catalog whose probe result is that of an earlier audit.
         carried_since: the start of the earliest of these audits.
         sizes: the distribution of their sizes.
         ages: the distribution of the ages of their last commits.
@@ -65,17 +65,17 @@ def figures_of(evaluated: Frame) -> Figures:
     carried = [group for group in groups if group["carried_from"] is not None]
     return Figures(
         amounts={name: sum(group[name] or 0 for group in groups) for name in _AMOUNTS},
-        tables=_tables(groups, "catalog"),
-        unreadable=_tables((group for group in groups if group["kind"] in _UNREADABLE), "catalog"),
-        carried=_tables(carried, "catalog"),
+        tables=_table_numbers(groups, "catalog"),
+        unreadable=_table_numbers((group for group in groups if group["kind"] in _UNREADABLE), "catalog"),
+        carried=_table_numbers(carried, "catalog"),
         carried_since=min((group["carried_from"] for group in carried), default=None),
-        sizes=Distribution.of(SIZES, _tables(groups, "size_bin")),
-        ages=Distribution.of(AGES, _tables(groups, "age_bin")),
+        sizes=Distribution.of(SIZES, _table_numbers(groups, "size_bin")),
+        ages=Distribution.of(AGES, _table_numbers(groups, "age_bin")),
     )
 
 
-def _tables(groups: Iterable[Row], key: str) -> Counter[Any]:
-    """Return the number of tables for each value of ``key``."""
+def _table_numbers(groups: Iterable[Row], key: str) -> Counter[Any]:
+    """Return the number of tables for each value of the column ``key``."""
     sums: Counter[Any] = Counter()
     for group in groups:
         sums[group[key]] += group["name"]
@@ -83,29 +83,28 @@ def _tables(groups: Iterable[Row], key: str) -> Counter[Any]:
 
 
 def each_finding(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of ``FOUND`` for each finding of ``EVALUATED``."""
+    """Yield a row of ``FINDINGS`` for each finding of ``EVALUATED``."""
     for batch in batches:
         rows = (
-            {**row, **finding, "within": join(row["namespace"])}
+            {**row, **finding, "namespace_key": join(row["namespace"])}
             for row in batch.to_pylist()
-            for finding in row["found"]
+            for finding in row["findings"]
         )
-        yield record_batch(rows, FOUND)
+        yield record_batch(rows, FINDINGS)
 
 
 def tallies_of(findings: Frame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
     """Return the number of findings by ``FindingCounts.group_of``."""
-    counted = findings.aggregated(("rule", "severity", "catalog", "within", "owner"), {"name": "count"})
-    return Counter(
-        {
-            (row["rule"], Severity(row["severity"]), row["catalog"], split(row["within"]), row["owner"]): row["name"]
-            for row in counted.rows()
-        }
-    )
+    groups = findings.aggregated(("rule", "severity", "catalog", "namespace_key", "owner"), {"name": "count"})
+    tallies = Counter[tuple[str, Severity, str, Identifier, str | None]]()
+    for row in groups.rows():
+        group = row["rule"], Severity(row["severity"]), row["catalog"], split(row["namespace_key"]), row["owner"]
+        tallies[group] = row["name"]
+    return tallies
 
 
 def suppressed_of(evaluated: Frame) -> Counter[int]:
-    """Return the number of findings by the position of their suppression."""
+    """Return the number of suppressed findings by the position of their suppression."""
     numbers: Counter[int] = Counter()
     for row in evaluated.aggregated(("suppressed",), {"name": "count"}).rows():
         for position in row["suppressed"].split():
@@ -119,6 +118,6 @@ def findings_of(findings: Frame, most: int) -> list[Finding]:
 
 
 def tables_of(evaluated: Frame, most: int) -> list[ReportedTable]:
-    """Return at most ``most`` live tables, preferably with findings, by address."""
+    """Return at most ``most`` live tables in the order of their addresses; those with findings are preferred."""
     first = evaluated.where("live", True).first(most, "sound", "address")
     return sorted(map(table_of, first.rows()), key=lambda table: table.address)

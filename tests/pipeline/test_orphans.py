@@ -44,7 +44,7 @@ def search(
 ) -> OrphanSearchResult:
     roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
     claimed = pa.array(map(locations.normalise, claims or {}), pa.string())
-    frame = frame_of(engine, pa.table({"claimed": claimed, "closed": pa.array((claims or {}).values(), pa.bool_())}))
+    frame = frame_of(engine, pa.table({"data_place": claimed, "closed": pa.array((claims or {}).values(), pa.bool_())}))
     return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame)
 
 

@@ -384,9 +384,9 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
 
 def test_looks_hold_no_secret_of_a_location(tmp_path: Path) -> None:
     secret = "s3://user:hunter2@bucket/t.lance?sig=hunter2"
-    row = {"catalog": "glue", "key": "db$t", "location": secret, "claimed": secret}
+    row = {"catalog": "glue", "key": "db$t", "location": secret, "data_place": secret}
     kept = probe_cache.ProbeCache(str(tmp_path), "a" * 32, 0, 1, datetime.now(UTC))
     kept.write([row], [LocationContent(StorageKind.DATASET, state="1.manifest 0-a.txn")])
     (found,) = pq.read_table(next(tmp_path.rglob("*.parquet"))).to_pylist()
     assert "hunter2" not in str(found)
-    assert kept.carried({**row, "look": found["look"]}) is not None
+    assert kept.cached({**row, "look": found["look"]}) is not None

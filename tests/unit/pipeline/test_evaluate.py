@@ -43,12 +43,12 @@ def info(name: str, mirrored: str | None = None) -> CatalogInfo:
 
 def test_the_entries_of_mirrors_share_the_location_of_the_table_they_follow() -> None:
     live = {"location": "/t", "properties": {}, "managed_versioning": False}
-    row = {"catalog": "lake", "key": "t", "address": "lake/t", "live": live, "location": "/t", "claimed": "/t"}
+    row = {"catalog": "lake", "key": "t", "address": "lake/t", "live": live, "location": "/t", "data_place": "/t"}
     sharing = ["copy/t", "lake/t", "other/t", "second/t"]
     batch = record_batch([{**row, "sharing": sharing}], ENTRIES.append(pa.field("sharing", STRINGS)))
     catalogs = info("lake"), info("copy", "lake"), info("second", "copy"), info("other")
     [found] = chain.from_iterable(map(pa.RecordBatch.to_pylist, evaluator(*catalogs)([batch])))
-    [reason] = [one["reason"] for one in found["found"] if one["rule"] == "shared-location"]
+    [reason] = [one["reason"] for one in found["findings"] if one["rule"] == "shared-location"]
     assert reason.startswith("other/t is at")
 
 
@@ -61,7 +61,7 @@ def test_the_mirrors_of_a_catalog_are_looked_up_once(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Evaluator, "_mirrors", mirrors)
     live = {"location": "/t", "properties": {}, "managed_versioning": False}
-    row = {"catalog": "lake", "live": live, "location": "/t", "claimed": "/t", "sharing": ["copy/t", "lake/t"]}
+    row = {"catalog": "lake", "live": live, "location": "/t", "data_place": "/t", "sharing": ["copy/t", "lake/t"]}
     named = [{**row, "key": f"t{number}", "address": f"lake/t{number}"} for number in range(30)]
     batch = record_batch(named, ENTRIES.append(pa.field("sharing", STRINGS)))
     assert len([*evaluator(info("lake"), info("copy", "lake"))([batch])]) == 1
@@ -73,7 +73,7 @@ def test_a_block_in_an_unread_namespace_claims_its_location_and_has_no_finding()
     evaluate = evaluator(info("prod"), unread={"prod": frozenset({("b",)})})
     [batch] = evaluate(block_entries(batched([("prod", block)]).to_batches()))
     [row] = batch.to_pylist()
-    assert (row["claimed"], row["closed"], row["sound"], row["live"]) == ("s3://lake/users.lance", True, True, False)
+    assert (row["data_place"], row["closed"], row["sound"], row["live"]) == ("s3://lake/users.lance", True, True, False)
 
 
 def test_the_original_of_a_clone_that_a_table_is_is_no_orphan(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ SPARK_ROWS = (
     "tables:bigint,message:string,code:int>"
 )
 SPARK_FOUND = (
-    "found:array<struct<rule:string,severity:string,severity_rank:int,reason:string,remedy:string,"
+    "findings:array<struct<rule:string,severity:string,severity_rank:int,reason:string,remedy:string,"
     "details:map<string,string>>>>"
 )
 SPARK_COVERAGE = "struct<catalog:string,namespace:string,namespaces:bigint,tables:bigint,error:string>"
