@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from reconciler.manifest import collector_paused
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.live import Snapshot, Storage
@@ -138,7 +139,7 @@ class LocalEngine:
         self.read_ahead(connection)
         live = self._scans[connection.spec.name]
         compared = TableComparison()
-        with self.profile.stage("compare", connection):
+        with self.profile.stage("compare", connection), collector_paused():
             context = CatalogContext.of(source)
             compared.compare(context, pairs(context.moves, source.desired.tables, live.tables, live.name_holders))
         return ReadCatalog(replace(source, live=live), context, compared)
@@ -150,7 +151,7 @@ class LocalEngine:
             with self.profile.stage("storage", connection), connection.spec.errors():
                 spaces = catalog.source.live.namespaces
                 answers = answers_to(questions, connection.backend, spaces, catalog.written, self.parallelism)
-            with self.profile.stage("compare", connection):
+            with self.profile.stage("compare", connection), collector_paused():
                 catalog.compared.answer(catalog.context, questions, answers)
 
     def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
@@ -243,7 +244,7 @@ class Driver:
 
     def _conclude(self, catalog: ReadCatalog) -> CatalogInput:
         """Add the plan of a catalog, and return what it was made from."""
-        with self.profile.stage("compare", self.connections[catalog.source.desired.name]):
+        with self.profile.stage("compare", self.connections[catalog.source.desired.name]), collector_paused():
             source = self.planning.with_written(catalog.source, catalog.facts)
             plan = conclude(source, catalog.compared.outcomes, catalog.namespaces, catalog.tables)
             self.planning.add(source, plan)

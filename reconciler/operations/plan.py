@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import Any
 
 from reconciler import storage
-from reconciler.manifest import Manifest
+from reconciler.manifest import Manifest, collector_paused
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import SelectionError
@@ -119,11 +119,11 @@ def plan_with(
         sources = read_all(connections.values(), input_from, parallelism)
         read = driver.plan(dict(zip(connections, sources, strict=True)))
     check_selection(globs, read)
-    with profile.stage("order"):
+    with profile.stage("order"), collector_paused():
         planned = driver.planning.plan(reference(manifest), manifest.thresholds, options)
-    if not allow_mass_removal:
-        check_removals(planned)
-    return hide_places(planned, places_of(manifest))
+        if not allow_mass_removal:
+            check_removals(planned)
+        return hide_places(planned, places_of(manifest))
 
 
 def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
