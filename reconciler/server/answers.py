@@ -1,4 +1,4 @@
-"""Answers as JSON: responses without secrets, and errors with statuses."""
+"""Make JSON responses: results without secrets, and errors with their statuses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from reconciler.backends.service_options import PUBLIC_OPTIONS
 from reconciler.model import locations
 from reconciler.model.redaction import redact_properties
 
-_KEPT_BACK = {"context"}
+_PRIVATE_FIELDS = {"context"}
 _PUBLIC = PUBLIC_OPTIONS | {"azure_storage_use_emulator", "use_emulator"}
-"""Only these options are shown, as an unknown one may be a secret."""
+"""The storage options that clients see; any other may be a secret."""
 
 
 def public_fields(response: BaseModel) -> Any:
     """Return ``response`` as JSON values without secrets.
 
-    Storage options are kept if they tell where data is, not who may open it. User information and queries of locations
-    are removed, and so are values of properties with sensitive keys.
+    Only storage options that say where data is are included, not credentials. User information and queries are removed
+    from locations, and values of sensitive keys from properties.
     """
     if isinstance(response, RootModel):
-        bare = response.model_dump(mode="json")
-        return redact_properties(bare) if isinstance(bare, dict) else bare
-    fields = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_KEPT_BACK)
+        value = response.model_dump(mode="json")
+        return redact_properties(value) if isinstance(value, dict) else value
+    fields = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_PRIVATE_FIELDS)
     options = public_options(fields.pop("storage_options", {}))
     if options:
         fields["storage_options"] = options
@@ -40,26 +40,25 @@ def public_fields(response: BaseModel) -> Any:
         if key in fields:
             fields[key] = redact_properties(fields[key])
     for key in fields.keys() & {"schema", "version", "versions"}:
-        fields[key] = _without_secrets(fields[key])
+        fields[key] = _redact_metadata(fields[key])
     if "fields" in fields:
         fields["fields"] = {path: redact_properties(metadata) for path, metadata in fields["fields"].items()}
     return fields
 
 
-def _without_secrets(value: Any) -> Any:
-    """Return a schema or versions without sensitive values in the metadata inside."""
+def _redact_metadata(value: Any) -> Any:
+    """Return a JSON value without sensitive values of ``metadata`` at any depth."""
     if isinstance(value, list):
-        return [_without_secrets(item) for item in value]
+        return [_redact_metadata(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: redact_properties(inside) if key == "metadata" else _without_secrets(inside)
-        for key, inside in value.items()
+        key: redact_properties(item) if key == "metadata" else _redact_metadata(item) for key, item in value.items()
     }
 
 
 def public_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the storage options that hold no secret, also not in an address."""
+    """Return the storage options that hold no secret, not even as part of an address."""
     return {
         key: value
         for key, value in options.items()
@@ -81,27 +80,27 @@ _STATUSES = {
     ErrorCode.THROTTLING: 429,
 }
 
-TRY_AGAIN = {"Retry-After": "1"}
+RETRY_HEADERS = {"Retry-After": "1"}
 """The header of a 503 after which nothing was done, so that a client may retry (RFC 9110, section 10.2.3)."""
 
 
 class Json(JSONResponse):
-    """A JSON response in ASCII, which may hold lone surrogates of a catalog."""
+    """A JSON response in ASCII, so that it can hold lone surrogates from a catalog."""
 
     def render(self, content: Any) -> bytes:
         """Encode ``content``."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-class _Refusal(Json):
-    """An error, with the id of its request as the specification's ``instance``."""
+class _ErrorResponse(Json):
+    """An error response, with the id of its request in the field ``instance``."""
 
     def __init__(self, fields: Mapping[str, object], status: int, headers: Mapping[str, str]) -> None:
         super().__init__(fields, status_code=status, headers=headers)
         self._fields = fields
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the error."""
+        """Send the response."""
         request_id = scope.get("state", {}).get("request_id")
         if request_id is not None:
             self.body = self.render({**self._fields, "instance": request_id})
@@ -116,7 +115,9 @@ def status_of(code: ErrorCode) -> int:
     return 409 if code.name.endswith("_ALREADY_EXISTS") else _STATUSES[code]
 
 
-def refusal(code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Json:
+def error_response(
+    code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> Json:
     """Return an error response, with the status of its code by default."""
     body = {"error": message, "code": int(code)}
-    return _Refusal(body, status or status_of(code), dict(headers or {}))
+    return _ErrorResponse(body, status or status_of(code), dict(headers or {}))

@@ -1,4 +1,4 @@
-"""The served catalogs: one as it is, or several below their names."""
+"""The catalogs of a server: one as the root, or several below their names."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from reconciler.server.served import ServedNamespace
 
 
 class ServedCatalogs(ABC):
-    """Answers operations; safe to use from several threads."""
+    """Carries out operations on catalogs; safe to use from several threads."""
 
     def __init__(self, namespaces: Collection[ServedNamespace], secrets: Collection[str]) -> None:
         self.namespaces = namespaces
         self._secrets = tuple(secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the response to a request, with identifiers as the client sees them.
+        """Return the response to a request, with the client's delimiter in identifiers.
+
+        ``data`` are the rows in the body, if the operation takes any.
 
         Raises:
             LanceNamespaceError: as the operation does.
         """
-        answer = self._answer(operation, request, data)
-        if isinstance(request, ListAllTablesRequest) and isinstance(answer, spec.ListTablesResponse):
-            return answer.model_copy(update={"tables": request.written(answer.tables)})
-        return answer
+        response = self._run(operation, request, data)
+        if isinstance(request, ListAllTablesRequest) and isinstance(response, spec.ListTablesResponse):
+            return response.model_copy(update={"tables": request.with_client_delimiter(response.tables)})
+        return response
 
     @abstractmethod
-    def _answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the response to a request, with `$` in identifiers that are text."""
+    def _run(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+        """Return the response to a request, with `$` as the delimiter in identifiers."""
 
     def without_secrets(self, text: str) -> str:
         """Return ``text`` with every secret of the catalogs' configurations replaced."""
@@ -45,56 +47,60 @@ class ServedCatalogs(ABC):
 
 
 class OneCatalog(ServedCatalogs):
-    """One catalog as the root; its tables may also be below ``places``."""
+    """One catalog as the root; its tables may also be below ``extra_locations``."""
 
-    def __init__(self, backend: Backend, secrets: Collection[str] = (), places: Sequence[str] = ()) -> None:
-        self._namespace = ServedNamespace(backend, places)
+    def __init__(self, backend: Backend, secrets: Collection[str] = (), extra_locations: Sequence[str] = ()) -> None:
+        self._namespace = ServedNamespace(backend, extra_locations)
         super().__init__((self._namespace,), secrets)
 
-    def _answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+    def _run(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         return operation.run(self._namespace, request, data)
 
 
 class ManyCatalogs(ServedCatalogs):
-    """Several catalogs, whose names begin identifiers; see :class:`OneCatalog`."""
+    """Several catalogs; the first name of every identifier is that of the catalog.
+
+    ``extra_locations`` hold for each of them, as in :class:`OneCatalog`.
+    """
 
     def __init__(
-        self, backends: Mapping[str, Backend], secrets: Collection[str] = (), places: Sequence[str] = ()
+        self, backends: Mapping[str, Backend], secrets: Collection[str] = (), extra_locations: Sequence[str] = ()
     ) -> None:
-        self._named = {name: ServedNamespace(backend, places) for name, backend in backends.items()}
-        super().__init__(tuple(self._named.values()), secrets)
+        self._by_name = {name: ServedNamespace(backend, extra_locations) for name, backend in backends.items()}
+        super().__init__(tuple(self._by_name.values()), secrets)
 
-    def _answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+    def _run(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         names: list[str] = getattr(request, "id", None) or []
         if not names:
-            return self._at_root(operation, request)
+            return self._run_on_root(operation, request)
         catalog, *below = names
         if operation.names_a_table and not below:
             raise InvalidInputError(f"`{catalog}` is not a table: the first name must be a catalog's")
-        if catalog not in self._named:
+        if catalog not in self._by_name:
             if operation.name == "CreateNamespace" and not below:
                 raise UnsupportedOperationError(
                     f"catalog `{catalog}` cannot be created: catalogs are in the server's manifest"
                 )
-            known = ", ".join(sorted(self._named))
+            known = ", ".join(sorted(self._by_name))
             raise NamespaceNotFoundError(f"there is no catalog `{catalog}` here; there are {known}")
         update: dict[str, object] = {"id": below}
-        above = getattr(request, "new_namespace_id", None)
-        if above is not None:
-            if above[:1] != [catalog]:
+        new_parent = getattr(request, "new_namespace_id", None)
+        if new_parent is not None:
+            if new_parent[:1] != [catalog]:
                 raise UnsupportedOperationError("a table cannot be renamed into another catalog")
-            update["new_namespace_id"] = above[1:]
-        answer = operation.run(self._named[catalog], request.model_copy(update=update), data)
-        if isinstance(answer, spec.DescribeTableResponse) and answer.namespace is not None:
-            return answer.model_copy(update={"namespace": [catalog, *answer.namespace]})
-        if isinstance(answer, spec.DeregisterTableResponse) and answer.id is not None:
-            return answer.model_copy(update={"id": [catalog, *answer.id]})
-        return answer
+            update["new_namespace_id"] = new_parent[1:]
+        response = operation.run(self._by_name[catalog], request.model_copy(update=update), data)
+        if isinstance(response, spec.DescribeTableResponse) and response.namespace is not None:
+            return response.model_copy(update={"namespace": [catalog, *response.namespace]})
+        if isinstance(response, spec.DeregisterTableResponse) and response.id is not None:
+            return response.model_copy(update={"id": [catalog, *response.id]})
+        return response
 
-    def _at_root(self, operation: Operation, request: BaseModel) -> BaseModel:
+    def _run_on_root(self, operation: Operation, request: BaseModel) -> BaseModel:
+        """Return the response to a request about the root, whose content is the catalogs."""
         token, limit = getattr(request, "page_token", None), getattr(request, "limit", None)
         if operation.name == "ListNamespaces":
-            page = page_of(self._named, token, limit)
+            page = page_of(self._by_name, token, limit)
             return spec.ListNamespacesResponse(namespaces=page.names, page_token=page.token)
         if operation.name == "ListTables":
             return spec.ListTablesResponse(tables=[])
@@ -111,6 +117,6 @@ class ManyCatalogs(ServedCatalogs):
         request = spec.ListTablesRequest(include_declared=include_declared)
         return [
             f"{name}{DELIMITER}{table}"
-            for name, namespace in self._named.items()
+            for name, namespace in self._by_name.items()
             for table in namespace.list_all_tables(request).tables
         ]

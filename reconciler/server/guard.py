@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reconciler.model import display
 from reconciler.model.errors import ConfigError
 from reconciler.model.pipes import read_file_or_pipe
-from reconciler.server.answers import TRY_AGAIN, refusal
+from reconciler.server.answers import RETRY_HEADERS, error_response
 from reconciler.server.logs import Metrics, logger
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -61,25 +61,28 @@ class TokenFile:
         self._version: tuple[int, ...] | None
         self._digest: bytes | None
         try:
-            self._version, self._digest = self._look(), _digest(_token_in(self._path))
+            self._version, self._digest = self._file_version(), _digest(_token_in(self._path))
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror or error}") from None
 
     def digest(self) -> bytes | None:
-        """Return the digest of the token that the file holds now; None if it holds none."""
+        """Return the digest of the token that the file holds now, or None.
+
+        The file is read again if its inode, size or time changed.
+        """
         try:
-            version = self._look()
+            version = self._file_version()
         except OSError:
             version = None
         if version != self._version:
-            self._version, self._digest = version, self._read()
+            self._version, self._digest = version, self._read_again()
         return self._digest
 
-    def _look(self) -> tuple[int, ...]:
+    def _file_version(self) -> tuple[int, ...]:
         status = self._path.stat()
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
-    def _read(self) -> bytes | None:
+    def _read_again(self) -> bytes | None:
         try:
             digest = _digest(_token_in(self._path))
         except (ConfigError, OSError) as error:
@@ -91,19 +94,19 @@ class TokenFile:
 
 
 class Tokens:
-    """The tokens of a server, as digests. Without any, all may do everything."""
+    """The tokens of a server, as digests; without any, every request may write."""
 
     def __init__(
         self, *, read_only: Iterable[str | TokenFile] = (), read_write: Iterable[str | TokenFile] = ()
     ) -> None:
-        self._known: list[tuple[bytes | TokenFile, Access]] = [
+        self._tokens: list[tuple[bytes | TokenFile, Access]] = [
             (token if isinstance(token, TokenFile) else _digest(token), access)
             for tokens, access in ((read_write, Access.WRITE), (read_only, Access.READ))
             for token in tokens
         ]
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._tokens)
 
     def access(self, headers: Mapping[str, str]) -> Access:
         """Return what a request with ``headers`` may do, in constant time.
@@ -111,15 +114,15 @@ class Tokens:
         The token is a bearer token in ``authorization``, or without that header in ``x-api-key`` (Lance REST
         specification, "BearerAuth" and "ApiKeyAuth").
         """
-        if not self._known:
+        if not self._tokens:
             return Access.WRITE
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if "authorization" not in headers:
             scheme, token = "bearer", headers.get("x-api-key", "")
         digest = _digest(token.strip())
-        digests = ((known.digest() if isinstance(known, TokenFile) else known, access) for known, access in self._known)
-        allowed = [access for known_digest, access in digests if hmac.compare_digest(known_digest or b"", digest)]
-        return allowed[0] if allowed and scheme.lower() == "bearer" else Access.NONE
+        known = ((token.digest() if isinstance(token, TokenFile) else token, access) for token, access in self._tokens)
+        matching = [access for known_digest, access in known if hmac.compare_digest(known_digest or b"", digest)]
+        return matching[0] if matching and scheme.lower() == "bearer" else Access.NONE
 
 
 def _digest(token: str) -> bytes:
@@ -127,7 +130,11 @@ def _digest(token: str) -> bytes:
 
 
 def _token_in(path: Path) -> str:
-    """Return the token in a file; no message shows it."""
+    """Return the token in a file.
+
+    Raises:
+        ConfigError: the file holds no token; the message shows none of its content.
+    """
     try:
         token = read_file_or_pipe(path, _LARGEST_TOKEN_FILE).decode("utf-8").strip()
     except UnicodeDecodeError:
@@ -138,7 +145,7 @@ def _token_in(path: Path) -> str:
 
 
 def request_limit() -> int:
-    """Raise the limit on open files; return how many requests fit at once."""
+    """Raise the process's limit on open files; return how many requests may run at once."""
     with contextlib.suppress(ImportError):  # Windows has no such limit
         import resource
 
@@ -183,7 +190,7 @@ class Observer:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and record how it ended."""
+        """Pass a request on, and record its status and duration."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -195,7 +202,7 @@ class Observer:
         status = 500
         began = time.perf_counter()
 
-        async def noted(message: Message) -> None:
+        async def send_recorded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -204,7 +211,7 @@ class Observer:
 
         self._metrics.in_flight.inc()
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, send_recorded)
         finally:
             self._metrics.in_flight.dec()
             seconds = time.perf_counter() - began
@@ -237,53 +244,58 @@ class TokenGuard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._settings = settings
-        self._inside = 0
+        self._in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on or reject it; ``/healthz`` always passes."""
-        if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
-            message = "the server has too many requests; nothing was done, try again"
-            await refusal(ErrorCode.SERVICE_UNAVAILABLE, message, headers=TRY_AGAIN)(scope, receive, send)
+        """Pass a request on or reject it; ``/healthz`` passes also if there are too many requests."""
+        if self._in_progress >= self._settings.max_requests and scope.get("path") != "/healthz":
+            message = "the server has too many requests; nothing was done, try replay"
+            await error_response(ErrorCode.SERVICE_UNAVAILABLE, message, headers=RETRY_HEADERS)(scope, receive, send)
             return
-        self._inside += 1
+        self._in_progress += 1
         try:
             await self._admit(scope, receive, send)
         finally:
-            self._inside -= 1
+            self._in_progress -= 1
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on if its framing, its page, its host and its token allow it; otherwise reject it."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         if "content-length" in headers and "transfer-encoding" in headers:
             # RFC 9112, section 6.3: request smuggling; a proxy may have taken the next request for a body.
             message = "a body has a Content-Length or a Transfer-Encoding, not both"
-            await refusal(ErrorCode.INVALID_INPUT, message, headers={"Connection": "close"})(scope, receive, send)
+            await error_response(ErrorCode.INVALID_INPUT, message, headers={"Connection": "close"})(
+                scope, receive, send
+            )
             return
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
         hosts = self._settings.hosts
         if "origin" in headers:
-            answer = refusal(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
+            answer = error_response(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
         elif hosts is not None and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in hosts:
-            answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
+            answer = error_response(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
         else:
-            has_one = "authorization" in headers or "x-api-key" in headers
+            has_token = "authorization" in headers or "x-api-key" in headers
             credentials: Mapping[str, str] = headers
-            if self._settings.tokens and not has_one:
-                credentials, receive = await self._identity(receive)
+            if self._settings.tokens and not has_token:
+                credentials, receive = await self._read_identity(receive)
             access = self._settings.tokens.access(credentials)
             scope["state"]["access"] = access
             if access is not Access.NONE:
                 await self._app(scope, receive, send)
                 return
-            message = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
-            answer = refusal(ErrorCode.UNAUTHENTICATED, message, headers={"WWW-Authenticate": "Bearer"})
+            message = (
+                "the token is not known" if has_token else "a token is needed, as a bearer token or in `x-api-key`"
+            )
+            answer = error_response(ErrorCode.UNAUTHENTICATED, message, headers={"WWW-Authenticate": "Bearer"})
         await answer(scope, receive, send)
 
-    async def _identity(self, receive: Receive) -> tuple[Mapping[str, str], Receive]:
-        """Return the ``identity`` in a body as the headers that it stands for, and the body to receive again.
+    async def _read_identity(self, receive: Receive) -> tuple[Mapping[str, str], Receive]:
+        """Return the headers that the ``identity`` in a body stands for, and a ``receive`` that yields that body again.
 
-        Without a token nothing else is read of a body, and no more than the start of it.
+        Only the start of the body is read: until the token is known, nothing else of the request is trusted.
         """
         messages: list[Message] = []
         size = 0
@@ -293,15 +305,15 @@ class TokenGuard:
                     messages.append(await receive())
                     size += len(messages[-1].get("body", b""))
 
-        async def again() -> Message:
+        async def replay() -> Message:
             return messages.pop(0) if messages else await receive()
 
         if size > _LONGEST_WITH_IDENTITY:
-            return {}, again
+            return {}, replay
         try:
             identity = json.loads(b"".join(message.get("body", b"") for message in messages))["identity"]
             key, token = identity.get("api_key"), identity.get("auth_token")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return {}, again
+            return {}, replay
         identity_headers = {"authorization": token and f"Bearer {token}", "x-api-key": key}
-        return {name: value for name, value in identity_headers.items() if isinstance(value, str) and value}, again
+        return {name: value for name, value in identity_headers.items() if isinstance(value, str) and value}, replay

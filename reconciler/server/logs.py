@@ -1,4 +1,4 @@
-"""JSON logs on stderr, without headers, queries and bodies, and metrics."""
+"""The server's log as JSON lines, without headers, queries or bodies, and metrics."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def logging_to_stderr() -> Iterator[None]:
     """Send the server's log, and uvicorn's, to stderr as JSON lines until the block ends."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    before = []
+    previous = []
     for name, level in _LEVELS.items():
         log = logging.getLogger(name)
-        before.append((log, log.handlers, log.level, log.propagate))
+        previous.append((log, log.handlers, log.level, log.propagate))
         log.handlers, log.propagate = [handler], False
         log.setLevel(level)
     try:
         yield
     finally:
-        for log, handlers, level, propagate in before:
+        for log, handlers, level, propagate in previous:
             log.handlers, log.propagate = handlers, propagate
             log.setLevel(level)
 
@@ -78,7 +78,7 @@ class Metrics:
         self.in_flight = Gauge("lancens_requests_in_flight", "Requests being answered.", registry=self._registry)
 
     def observe(self, operation: str, status: int, seconds: float) -> None:
-        """Count one request."""
+        """Count a request that was answered with ``status`` after ``seconds``."""
         self._requests.labels(operation, str(status)).inc()
         self._seconds.labels(operation).observe(seconds)
 

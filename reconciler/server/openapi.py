@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from reconciler.server.guard import OPEN_PATHS
-from reconciler.server.operations import ALIASES, REFUSED, Operation
+from reconciler.server.operations import ALIASES, NEVER_SUPPORTED, Operation
 
 _REF = "#/components/schemas/{model}"
 _ERROR = {
@@ -23,7 +23,7 @@ _ERROR = {
         "instance": {"type": "string"},
     },
 }
-_REFUSALS = {
+_ERROR_DESCRIPTIONS = {
     "400": "The request cannot be read, or names what cannot be.",
     "401": "A token is needed, or the one sent is not known.",
     "403": "The token may not do this, or the catalog does not let the server do it.",
@@ -51,19 +51,19 @@ _IDENTIFIER = {
 }
 
 
-_NAMES = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
-_ABOUT_THE_SERVER: Mapping[str, tuple[str, str, str, Collection[str]]] = {
+_OPERATION_NAMES = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
+_SERVER_ROUTES: Mapping[str, tuple[str, str, str, Collection[str]]] = {
     "/healthz": ("health", "That the server runs.", "application/json", ()),
     "/readyz": ("readiness", "Whether the catalogs answer; 503 if one does not.", "application/json", {"503"}),
     "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain", {"401", "403", "503"}),
     "/openapi.json": ("openapi", "This document.", "application/json", {"503"}),
 }
-"""The routes about the server itself: operation id, summary, media type and refusals."""
+"""The routes about the server itself: operation id, summary, media type and statuses of errors."""
 
 
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document; ``with_tokens`` adds the security schemes."""
-    served = [operation for operation in operations if operation.name not in REFUSED]
+    served = [operation for operation in operations if operation.name not in NEVER_SUPPORTED]
     models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
     _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
     schemas = {**definitions["$defs"], "ErrorResponse": _ERROR}
@@ -71,15 +71,15 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     for operation in served:
         for path, methods in operation.routes.items():
             for method in methods:
-                paths.setdefault(path, {})[method.lower()] = _current(operation, path, method)
+                paths.setdefault(path, {})[method.lower()] = _describe_route(operation, path, method)
         for name in (operation.name, *(early for early, now in ALIASES.items() if now == operation.name)):
             current = name == operation.name and operation.path is None
-            described = _described(operation, operation.name if current else f"post{name}")
+            described = _describe_operation(operation, operation.name if current else f"post{name}")
             if operation.takes_data:
                 described["parameters"] = [_query("id"), _DELIMITER, _query("mode"), _query("properties")]
             paths[f"/{name}"] = {"post": described}
     paths["/ListOperations"] = {"post": _list_operations()}
-    paths |= {path: {"get": _about(path, *about)} for path, about in _ABOUT_THE_SERVER.items()}
+    paths |= {path: {"get": _describe_server_route(path, *route)} for path, route in _SERVER_ROUTES.items()}
     components: dict[str, Any] = {"schemas": schemas}
     openapi: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -96,15 +96,15 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     return openapi
 
 
-def _current(operation: Operation, path: str, method: str) -> dict[str, Any]:
-    """Describe an operation at its route ``path``, of early clients or of today's."""
+def _describe_route(operation: Operation, path: str, method: str) -> dict[str, Any]:
+    """Describe ``operation`` at one of its routes, today's or that of early clients."""
     names = re.findall(r"{(\w+)}", path)
     fields = [name for name in names if name != "id"]
     parameters = [*([_IDENTIFIER] if "id" in names else []), _DELIMITER]
     parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in fields]
     is_current = (path, method) == (operation.path, operation.method)
-    early = f"{method.lower()}{operation.name}{'AtSlash' * path.endswith('/')}"
-    described = {**_described(operation, operation.name if is_current else early), "parameters": parameters}
+    early_id = f"{method.lower()}{operation.name}{'AtSlash' * path.endswith('/')}"
+    described = {**_describe_operation(operation, operation.name if is_current else early_id), "parameters": parameters}
     if operation.takes_data:
         parameters += [_query("mode"), _query("properties")]
     elif operation.body_field is not None:
@@ -118,7 +118,7 @@ def _current(operation: Operation, path: str, method: str) -> dict[str, Any]:
     return described
 
 
-def _described(operation: Operation, operation_id: str) -> dict[str, Any]:
+def _describe_operation(operation: Operation, operation_id: str) -> dict[str, Any]:
     """Describe the request and the responses of an operation."""
     stream = {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}}
     return {
@@ -127,29 +127,32 @@ def _described(operation: Operation, operation_id: str) -> dict[str, Any]:
         "requestBody": {"required": True, "content": stream} if operation.takes_data else _json(operation.request),
         "responses": {
             "200": {"description": "Done.", **_json(operation.response)},
-            **_refused(_REFUSALS),
+            **_error_responses(_ERROR_DESCRIPTIONS),
         },
     }
 
 
-def _refused(statuses: Iterable[str]) -> dict[str, Any]:
-    """Describe the responses with ``statuses``, which are errors."""
+def _error_responses(statuses: Iterable[str]) -> dict[str, Any]:
+    """Describe the error responses with ``statuses``."""
     error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
-    return {status: {"description": _REFUSALS[status], "content": error} for status in sorted(statuses)}
+    return {status: {"description": _ERROR_DESCRIPTIONS[status], "content": error} for status in sorted(statuses)}
 
 
 def _list_operations() -> dict[str, Any]:
     summary = "The names of the operations that every catalog here supports."
-    done = {"description": "Done.", "content": {"application/json": {"schema": _NAMES}}}
-    refused = _refused(_REFUSALS.keys() - {"404", "406", "409", "413"})  # it names nothing, and reads no body
-    return {"operationId": "ListOperations", "summary": summary, "responses": {"200": done, **refused}}
+    done = {"description": "Done.", "content": {"application/json": {"schema": _OPERATION_NAMES}}}
+    # The operation names no object, and has no body.
+    errors = _error_responses(_ERROR_DESCRIPTIONS.keys() - {"404", "406", "409", "413"})
+    return {"operationId": "ListOperations", "summary": summary, "responses": {"200": done, **errors}}
 
 
-def _about(path: str, operation_id: str, summary: str, media_type: str, refusals: Collection[str]) -> dict[str, Any]:
-    answers = {"200": {"description": summary, "content": {media_type: {}}}, **_refused(refusals)}
+def _describe_server_route(
+    path: str, operation_id: str, summary: str, media_type: str, errors: Collection[str]
+) -> dict[str, Any]:
+    responses = {"200": {"description": summary, "content": {media_type: {}}}, **_error_responses(errors)}
     if path == "/readyz":
-        answers["503"]["content"] = {media_type: {}}  # its body is a status, not an ErrorResponse
-    described = {"operationId": operation_id, "summary": summary, "responses": answers}
+        responses["503"]["content"] = {media_type: {}}  # its body is a status, not an ErrorResponse
+    described = {"operationId": operation_id, "summary": summary, "responses": responses}
     return {**described, "security": []} if path in OPEN_PATHS else described
 
 

@@ -1,4 +1,4 @@
-"""The table of served operations: names, routes, models, and the call of each."""
+"""The table of served operations: their names, routes, models and calls."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from reconciler.model.redaction import redact_properties
 from reconciler.namespace.shared import specification_errors
 from reconciler.server.served import ServedNamespace
 
-Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
+OperationCall = Callable[[ServedNamespace, Any, bytes], BaseModel]
 
-_ALL = "/v1/table"
-_ONCE_BY_GET = frozenset({"CountTableRows", "ListTableTags"})
+_ALL_TABLES_PATH = "/v1/table"
+_FORMERLY_GET = frozenset({"CountTableRows", "ListTableTags"})
 _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
@@ -41,16 +41,18 @@ class AlterNamespaceRequest(BaseModel):
     unset_properties: list[StrictStr] = Field(default_factory=list)
     expected_properties: dict[StrictStr, StrictStr | None] = Field(default_factory=dict)
 
-    def checking(self, backend: Backend, load: Callable[[], LiveNamespace | LiveTable]) -> Backend:
-        """Return ``backend``, which makes the change only if the expected properties are there.
+    def conditional_backend(self, backend: Backend, load: Callable[[], LiveNamespace | LiveTable]) -> Backend:
+        """Return ``backend`` such that it changes only what has expected properties.
+
+        ``load`` returns the object. Without expected properties, ``backend`` itself is returned.
 
         Raises:
-            ConcurrentModificationError: they are not, in what ``load`` returns.
+            ConcurrentModificationError: the object has other values now.
         """
 
         def check(live: LiveNamespace | LiveTable) -> None:
-            shown = redact_properties(live.properties)
-            keys = sorted(key for key, value in self.expected_properties.items() if shown.get(key) != value)
+            described = redact_properties(live.properties)
+            keys = sorted(key for key, value in self.expected_properties.items() if described.get(key) != value)
             if keys:
                 raise ConcurrentModificationError(
                     f"{backend.impl}: another client has changed `{join(live.id)}`: {', '.join(keys)}"
@@ -63,7 +65,7 @@ class AlterNamespaceRequest(BaseModel):
 
     @property
     def changes(self) -> PropertyChanges:
-        """The merge for a backend."""
+        """The merge in the form that backends take."""
         return PropertyChanges(self.set_properties, frozenset(self.unset_properties))
 
 
@@ -78,7 +80,7 @@ class ListAllTablesRequest(spec.ListTablesRequest):
 
     delimiter: StrictStr | None = Field(default=None, max_length=16)
 
-    def written(self, tables: list[str]) -> list[str]:
+    def with_client_delimiter(self, tables: list[str]) -> list[str]:
         """Return identifiers that are joined by `$` with the client's delimiter."""
         return [table.replace(DELIMITER, self.delimiter or DELIMITER) for table in tables]
 
@@ -93,10 +95,10 @@ class SchemaMetadata(RootModel[dict[str, str]]):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of the specification.
+    """An operation of the specification, and how the server carries it out.
 
     ``path`` is its route, if it has one: ``{id}`` is the identifier, and other names in braces are fields of the
-    request. Every operation is at ``POST /<name>``, too. ``run`` gets the catalog, the request and a body of data.
+    request. Every operation is at ``POST /<name>``, too. ``run`` gets the catalog, the request and its rows.
     """
 
     name: str
@@ -105,20 +107,23 @@ class Operation:
     path: str | None
     request: type[BaseModel]
     response: type[BaseModel]
-    run: Run
+    run: OperationCall
 
     @property
     def writes(self) -> bool:
-        """Whether it needs a token that may write: all but known reads do."""
+        """Whether the operation needs a token that may write: all but known reads do."""
         return _READS.fullmatch(self.name) is None
 
     @property
     def routes(self) -> Mapping[str, Sequence[str]]:
-        """The methods of each of its paths; lance-namespace 0.8 sends some reads by GET, and a slash at the end."""
+        """The methods by path.
+
+        lance-namespace 0.8 sends some reads by GET, or with a slash at the end of the path.
+        """
         if self.path is None:
             return {}
-        older = ["GET"] if self.name in _ONCE_BY_GET else []
-        return {self.path: [self.method, *older], **({f"{self.path}/": [self.method]} if self.path == _ALL else {})}
+        methods = [self.method, "GET"] if self.name in _FORMERLY_GET else [self.method]
+        return {self.path: methods, **({f"{self.path}/": [self.method]} if self.path == _ALL_TABLES_PATH else {})}
 
     @property
     def takes_data(self) -> bool:
@@ -127,7 +132,7 @@ class Operation:
 
     @property
     def body_field(self) -> str | None:
-        """The field of the request that is the whole body at the route with the identifier; None for all fields."""
+        """The field that is the whole body at ``path``; None if it has all fields."""
         return "metadata" if self.name == "UpdateTableSchemaMetadata" else None
 
     @property
@@ -137,21 +142,21 @@ class Operation:
 
 
 def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
-    namespace.checked_places(request.set_properties)
+    namespace.check_namespace_properties(request.set_properties)
     with specification_errors():
         backend = namespace.backend
         identifier = backend.namespace_id_of(request.id, root=False)
-        backend = request.checking(backend, partial(backend.load_namespace, identifier))
+        backend = request.conditional_backend(backend, partial(backend.load_namespace, identifier))
         live = backend.alter_namespace(identifier, request.changes)
     return spec.DescribeNamespaceResponse(properties=dict(live.properties))
 
 
 def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
-    location = namespace.checked(request.location)
+    location = namespace.check_location(request.location)
     backend = namespace.backend
     with specification_errors():
         identifier = backend.table_id(request.id)
-        backend = request.checking(backend, partial(backend.load_table, identifier))
+        backend = request.conditional_backend(backend, partial(backend.load_table, identifier))
         before = {} if location is None else backend.load_table(identifier).properties
         live = backend.alter_table(identifier, request.changes, location)
         if location is not None:
@@ -165,12 +170,12 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
 
 
 def _declare_table(namespace: ServedNamespace, request: spec.DeclareTableRequest, _data: bytes) -> BaseModel:
-    namespace.checked(request.location)
+    namespace.check_location(request.location)
     return namespace.declare_table(request.model_copy(update={"vend_credentials": False}))
 
 
 def _register_table(namespace: ServedNamespace, request: spec.RegisterTableRequest, _data: bytes) -> BaseModel:
-    namespace.checked(request.location)
+    namespace.check_location(request.location)
     return namespace.register_table(request)
 
 
@@ -181,7 +186,7 @@ def _create_table(namespace: ServedNamespace, request: spec.CreateTableRequest, 
 
 
 def _describe_table(namespace: ServedNamespace, request: spec.DescribeTableRequest, _data: bytes) -> BaseModel:
-    """Describe without vended credentials, which clients would not get."""
+    """Describe a table without vending credentials, which the response would leave out."""
     return namespace.describe_table(request.model_copy(update={"vend_credentials": False}))
 
 
@@ -195,7 +200,7 @@ def _update_schema_metadata(
     return SchemaMetadata(namespace.update_table_schema_metadata(request).metadata or {})
 
 
-_RUN: Mapping[str, Run] = {
+_CALLS: Mapping[str, OperationCall] = {
     "AlterNamespace": _alter_namespace,
     "AlterTable": _alter_table,
     "CountTableRows": _count_table_rows,
@@ -220,19 +225,20 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
 
 
 def _operation(name: str, route: str, summary: str) -> Operation:
-    """Return an operation, by default with models and method of its name."""
+    """Return an operation; by default, its models and its method are those of its name."""
     method_name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
-    def plain(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
-        answer: BaseModel = getattr(namespace, method_name)(request)
-        return answer
+    def call_method(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
+        response: BaseModel = getattr(namespace, method_name)(request)
+        return response
 
-    request, response = _MODELS.get(name) or (
+    request_model, response_model = _MODELS.get(name) or (
         getattr(spec, f"{name}Request"),
         getattr(spec, f"{name}Response"),
     )
     method, _, path = route.partition(" ")
-    return Operation(name, summary, method, path or None, request, response, _RUN.get(name, plain))
+    call = _CALLS.get(name, call_method)
+    return Operation(name, summary, method, path or None, request_model, response_model, call)
 
 
 OPERATIONS: tuple[Operation, ...] = tuple(
@@ -289,27 +295,27 @@ ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
 """Early names of operations (Lance Namespace specification, "Namespace Operations")."""
 
 
-REFUSED = frozenset({"DropTable"})
+NEVER_SUPPORTED = frozenset({"DropTable"})
 """Operations that no catalog supports; their routes answer why."""
 
 
-def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
-    """Return the operations that all ``namespaces`` support.
+def supported_operations(namespaces: Collection[ServedNamespace]) -> list[str]:
+    """Return the names of the operations that all ``namespaces`` support.
 
     Raises:
-        LanceNamespaceError: a catalog could not be asked for its capabilities.
+        LanceNamespaceError: the capabilities of a catalog could not be read.
     """
     with specification_errors():
-        able = [namespace.backend.capabilities() for namespace in namespaces]
-    excluded = set(REFUSED)
-    if any(capabilities.makes_no_tables for capabilities in able):
+        capabilities_of_all = [namespace.backend.capabilities() for namespace in namespaces]
+    excluded = set(NEVER_SUPPORTED)
+    if any(capabilities.makes_no_tables for capabilities in capabilities_of_all):
         excluded |= {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}
-    if any(capabilities.chooses_locations for capabilities in able):
+    if any(capabilities.chooses_locations for capabilities in capabilities_of_all):
         excluded.add("RegisterTable")
-    if not all(capabilities.alter_namespace for capabilities in able):
+    if not all(capabilities.alter_namespace for capabilities in capabilities_of_all):
         excluded.add("AlterNamespace")
-    if not all(capabilities.alter_table and capabilities.relocate_table for capabilities in able):
+    if not all(capabilities.alter_table and capabilities.relocate_table for capabilities in capabilities_of_all):
         excluded.add("AlterTable")
-    if any(capabilities.rename_within is None for capabilities in able):
+    if any(capabilities.rename_within is None for capabilities in capabilities_of_all):
         excluded.add("RenameTable")
     return ["ListOperations", *(operation.name for operation in OPERATIONS if operation.name not in excluded)]

@@ -22,10 +22,10 @@ _LONGEST_DELIMITER = 16
 _LONGEST_JSON = 1024 * 1024
 _MOST_NAMES = 64
 _LONGEST_IDENTIFIER = 8192
-_NO_BODY = (b"", b"null")
-"""No request; lance-namespace 0.8 sends `null`."""
+_EMPTY_BODIES = (b"", b"null")
+"""The bodies that count as none; lance-namespace 0.8 sends `null`."""
 _FLAGS = {"true": True, "false": False}
-_IN_QUERY = {
+_QUERY_FIELDS = {
     "page_token": str,
     "limit": int,
     "branch": str,
@@ -50,54 +50,55 @@ def identifier_in_path(text: str, query: QueryParams) -> list[str]:
     Raises:
         InvalidInputError: the text is not UTF-8, or the delimiter is too long.
     """
-    return _names(_decoded(text, "the identifier"), query)
+    return _split_identifier(_decode(text, "the identifier"), query)
 
 
-def _names(whole: str, query: QueryParams) -> list[str]:
-    """Return the names in ``whole``, which is decoded."""
+def _split_identifier(text: str, query: QueryParams) -> list[str]:
+    """Return the names in ``text``, which are joined by the delimiter of ``query``."""
     delimiter = query.get("delimiter") or DELIMITER
     if len(delimiter) > _LONGEST_DELIMITER:
         raise InvalidInputError(f"a delimiter has at most {_LONGEST_DELIMITER} characters")
-    return [] if whole in ("", delimiter) else whole.split(delimiter)
+    return [] if text in ("", delimiter) else text.split(delimiter)
 
 
-def _decoded(text: str, label: str) -> str:
+def _decode(text: str, label: str) -> str:
+    """Return percent-encoded text as text; an error calls it ``label``."""
     try:
         return unquote_to_bytes(text.replace("+", " ")).decode()
     except UnicodeDecodeError:
         raise InvalidInputError(f"{label} in the path is not UTF-8") from None
 
 
-def parse(
+def parse_request(
     operation: Operation, route: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes
 ) -> tuple[BaseModel, bytes]:
-    """Return the request of ``operation``, and the data in its body.
+    """Return the request of ``operation``, and the rows in its body if it takes data.
 
     ``route`` has the percent-encoded fields of the path. Without ``id`` there, the identifier is in the body, or in the
     query if the body is data.
 
     Raises:
-        InvalidInputError: naming what cannot be read, without its value.
+        InvalidInputError: a part cannot be read; the error names it, without its value.
     """
-    fields = _from_query(operation, query)
-    fields |= {key: _decoded(text, f"`{key}`") for key, text in route.items() if key != "id"}
-    named = identifier_in_path(route["id"], query) if "id" in route else None
+    fields = _query_fields(operation, query)
+    fields |= {key: _decode(text, f"`{key}`") for key, text in route.items() if key != "id"}
+    identifier = identifier_in_path(route["id"], query) if "id" in route else None
     if operation.takes_data:
-        if named is None:
-            named = _names(query.get("id", ""), query)
-        _check_length(named)
-        return _model(operation, {"id": named, **fields}), body
-    content = _from_body(operation, headers, body)
-    if named is not None and operation.body_field is not None:
-        content = {} if body.strip() in _NO_BODY else {operation.body_field: content}
-    _check_length(named if named is not None else content.get("id"))
-    if named is not None and content.get("id") not in (None, named):
+        if identifier is None:
+            identifier = _split_identifier(query.get("id", ""), query)
+        _check_length(identifier)
+        return _validate(operation, {"id": identifier, **fields}), body
+    content = _body_fields(operation, headers, body)
+    if identifier is not None and operation.body_field is not None:
+        content = {} if body.strip() in _EMPTY_BODIES else {operation.body_field: content}
+    _check_length(identifier if identifier is not None else content.get("id"))
+    if identifier is not None and content.get("id") not in (None, identifier):
         raise InvalidInputError("the identifier in the body is not the one in the path")
-    return _model(operation, {**content, **fields, **({} if named is None else {"id": named})}), b""
+    return _validate(operation, {**content, **fields, **({} if identifier is None else {"id": identifier})}), b""
 
 
 def _check_length(names: object) -> None:
-    """Raise if an identifier is longer than any catalog's."""
+    """Raise InvalidInputError if an identifier is longer than those of any catalog."""
     if not isinstance(names, list):
         return
     if len(names) > _MOST_NAMES or sum(len(name) for name in names if isinstance(name, str)) > _LONGEST_IDENTIFIER:
@@ -107,18 +108,19 @@ def _check_length(names: object) -> None:
         )
 
 
-def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str, Any]:
-    if body.strip() in _NO_BODY:
+def _body_fields(operation: Operation, headers: Headers, body: bytes) -> dict[str, Any]:
+    """Return the fields of the request in a JSON body."""
+    if body.strip() in _EMPTY_BODIES:
         return {}
     if len(body) > _LONGEST_JSON:
         raise InvalidInputError(f"the body of {operation.name} is longer than {_LONGEST_JSON} bytes")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise InvalidInputError(f"the body of {operation.name} must be JSON: send `Content-Type: application/json`")
-    return _object(body, "the body")
+    return _parse_object(body, "the body")
 
 
-def _object(text: str | bytes, label: str) -> dict[str, Any]:
+def _parse_object(text: str | bytes, label: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()
@@ -131,19 +133,19 @@ def _object(text: str | bytes, label: str) -> dict[str, Any]:
     return value
 
 
-def _from_query(operation: Operation, query: QueryParams) -> dict[str, Any]:
+def _query_fields(operation: Operation, query: QueryParams) -> dict[str, Any]:
     """Return the fields of the request in the query; unknown parameters are ignored."""
     return {
-        key: _value(key, text)
+        key: _parse_query_value(key, text)
         for key, text in query.items()
-        if key in _IN_QUERY and key in operation.request.model_fields
+        if key in _QUERY_FIELDS and key in operation.request.model_fields
     }
 
 
-def _value(key: str, text: str) -> Any:
-    kind = _IN_QUERY[key]
+def _parse_query_value(key: str, text: str) -> Any:
+    kind = _QUERY_FIELDS[key]
     if kind is dict:
-        return _object(text, f"`{key}`")
+        return _parse_object(text, f"`{key}`")
     if kind is bool:
         if text.lower() not in _FLAGS:
             raise InvalidInputError(f"`{key}` must be true or false")
@@ -155,7 +157,8 @@ def _value(key: str, text: str) -> Any:
     return text
 
 
-def _model(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
+def _validate(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
+    """Return the request with ``fields``, or raise InvalidInputError."""
     try:
         request = operation.request.model_validate(fields)
     except RecursionError:
@@ -164,15 +167,18 @@ def _model(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
         details = error.errors(include_url=False, include_input=False, include_context=False)
         texts = [f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5]]
         raise InvalidInputError("; ".join(texts)) from None
-    _check_values(request)
+    _check_no_stand_ins(request)
     return request
 
 
-def _check_values(request: BaseModel) -> None:
-    """Raise if a value is what the server shows instead of a secret, which the write would replace."""
-    written = [getattr(request, field, None) for field in ("properties", "set_properties", "metadata")]
-    written += [update.metadata for update in getattr(request, "updates", ())]
-    for key, value in (pair for values in written for pair in (values or {}).items()):
+def _check_no_stand_ins(request: BaseModel) -> None:
+    """Reject values that are the text that the server shows in place of a secret.
+
+    Writing it would replace the secret.
+    """
+    mappings = [getattr(request, field, None) for field in ("properties", "set_properties", "metadata")]
+    mappings += [update.metadata for update in getattr(request, "updates", ())]
+    for key, value in (pair for values in mappings for pair in (values or {}).items()):
         if value is not None and is_stand_in(value):
             raise InvalidInputError(
                 f"the value of `{key}` stands for a secret that the server does not show: send another"

@@ -1,4 +1,4 @@
-"""Listen, serve, and stop gracefully."""
+"""Listen on an address, serve an application with uvicorn, and stop gracefully."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _IDLE_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where a server listens; port 0 is any free one."""
+    """The address at which a server listens; port 0 is any free one."""
 
     host: str
     port: int
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         if self.host == "localhost":
             return True
         try:
@@ -47,16 +47,17 @@ class ListenAddress:
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
 
     def own_names(self, names: Collection[str] = ()) -> frozenset[str] | None:
-        """Return the names that a Host header may have, loopback ones included.
+        """Return the names that a Host header may have; None for any.
 
-        None if the server cannot know its names.
+        They are ``names``, and on loopback those of this machine. If there are none, the server cannot know under which
+        names clients reach it, so any is accepted.
         """
         loopback = {"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"} if self.is_loopback else set()
         return frozenset({*loopback, *(name.lower() for name in names)}) or None
 
 
-def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
-    """Return the configuration of uvicorn; a proxy must limit slow clients."""
+def uvicorn_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
+    """Return the configuration of uvicorn, which leaves limiting slow clients to a proxy."""
     import uvicorn
 
     return uvicorn.Config(
@@ -75,24 +76,25 @@ def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
 
 
 def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; running requests get ``grace_seconds``.
+    """Serve until SIGINT or SIGTERM; running requests get ``grace_seconds`` to end.
 
-    ``started`` gets the URL once the server listens. A second signal ends it at once.
+    ``started`` is called with the URL once the server listens. A second signal ends it at once.
 
     Raises:
         ConfigError: the server cannot listen on the address.
     """
     import uvicorn
 
-    with _listening(address) as listener:
-        config = listener_config(app, grace_seconds)
+    with _open_listener(address) as listener:
+        config = uvicorn_config(app, grace_seconds)
         started(address.url(listener.getsockname()[1]))
-        with _signals_end_quietly():
+        with _ignore_repeated_signal():
             uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextlib.contextmanager
-def _listening(address: ListenAddress) -> Iterator[socket.socket]:
+def _open_listener(address: ListenAddress) -> Iterator[socket.socket]:
+    """Yield a socket that listens on ``address``."""
     with contextlib.ExitStack() as stack:
         try:
             addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -108,8 +110,8 @@ def _listening(address: ListenAddress) -> Iterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def _signals_end_quietly() -> Iterator[None]:
-    """Ignore the signal that uvicorn sends itself again after it has stopped."""
+def _ignore_repeated_signal() -> Iterator[None]:
+    """Ignore the signal that uvicorn raises again after it has stopped."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -1,6 +1,7 @@
 """Evaluate clients' SQL and data in processes with limited memory and time.
 
-The engine aborts its process when memory runs out, and nothing stops it earlier; so it runs in none of the server's.
+The engine aborts its process when memory runs out, and nothing stops it earlier. So it never runs in the process of the
+server.
 """
 
 from __future__ import annotations
@@ -27,97 +28,97 @@ from reconciler import storage
 from reconciler.model import errors
 from reconciler.model.errors import BackendError, InternalError, InvalidInputError, ServiceUnavailableError
 
-_HEAD = struct.Struct("!Q")
+_LENGTH_HEADER = struct.Struct("!Q")
 _MOST_CALLS = 64
 """A process ends after this many calls, because memory that the engine keeps counts against the next one."""
-_WORK = {
+_ALLOWED_WORK = {
     work.__name__: work
     for work in (storage.count_rows, storage.write_stream, storage.compute_columns, storage.alter_columns)
 }
 
-_FUNCTIONS = (
+_ALLOWED_FUNCTIONS = (
     "abs array_contains array_has array_length arrow_cast bit_length btrim cast ceil char_length character_length "
     "coalesce concat contains date_part date_trunc ends_with extract floor greatest isnan least left length lower "
     "ltrim mod nullif octet_length position power regexp_like regexp_match right round rtrim signum sqrt starts_with "
     "strpos substr substring to_date to_timestamp trim try_cast upper"
 )
-_LANGUAGE = (
+_KEYWORDS = (
     "and as between binary by case char decimal distinct else fixed_size_binary float from ilike in is like not "
     "numeric on or then time timestamp varchar when"
 )
-FUNCTIONS = frozenset(_FUNCTIONS.split())
+FUNCTIONS = frozenset(_ALLOWED_FUNCTIONS.split())
 """Functions whose results are not much larger than their arguments."""
 
-_BEFORE_PARENTHESES = FUNCTIONS.union(_LANGUAGE.split())
+_BEFORE_PARENTHESES = FUNCTIONS.union(_KEYWORDS.split())
 
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[^\W\d]\w*|\d[\w.]*|--|/\*|\S""")
 _UNCLEAR = re.compile(r"""--|/\*|[$'"`]|'.*\\'""", re.DOTALL)
 
 
 def check_expressions(expressions: Iterable[str]) -> None:
-    """Raise if an expression uses more than clients may use.
+    """Check that expressions of SQL call only the functions that clients may call.
 
     Raises:
-        InvalidInputError: it calls another function, or has quotes or comments that could hide a call.
+        InvalidInputError: one calls another function, or has quotes or comments that could hide a call.
     """
     for expression in expressions:
-        before, end = "", 0
+        previous, end = "", 0
         for match in _TOKENS.finditer(expression):
             lexeme = match[0]
-            if lexeme == "(" and not _may_call(before):
-                raise InvalidInputError(f"`{before[:40]}` is not a function that this server evaluates: {_FUNCTIONS}")
-            if _UNCLEAR.fullmatch(lexeme) or (lexeme[0] == "'" and end == match.start() and before[-1:].isalnum()):
+            if lexeme == "(" and not _is_allowed_before_parenthesis(previous):
+                raise InvalidInputError(
+                    f"`{previous[:40]}` is not a function that this server evaluates: {_ALLOWED_FUNCTIONS}"
+                )
+            if _UNCLEAR.fullmatch(lexeme) or (lexeme[0] == "'" and end == match.start() and previous[-1:].isalnum()):
                 raise InvalidInputError(
                     "an expression cannot have comments, `$`, an open quote, or a backslash or letter before a quote"
                 )
-            before, end = lexeme, match.end()
+            previous, end = lexeme, match.end()
 
 
-def _may_call(before: str) -> bool:
-    """Return whether a parenthesis after ``before`` makes no forbidden call."""
-    if before[:1] in ('"', "`", "'"):
+def _is_allowed_before_parenthesis(token: str) -> bool:
+    """Return whether ``token`` and an opening parenthesis are no call, or an allowed one."""
+    if token[:1] in ('"', "`", "'"):
         return False
-    return not (before[:1].isalpha() or before[:1] == "_") or before.casefold() in _BEFORE_PARENTHESES
+    return not (token[:1].isalpha() or token[:1] == "_") or token.casefold() in _BEFORE_PARENTHESES
 
 
-_STORES = tuple(
+_STORAGE_PREFIXES = tuple(
     f"{name}_"
     for name in (
         *("ALIBABA", "AWS", "AZURE", "AZURITE", "COS", "GOOGLE", "GOOSEFS", "HF", "IDENTITY", "LANCE", "MSI", "OSS"),
         *("SSL_CERT", "TENCENTCLOUD", "TOS"),
     )
 )
-_VARIABLES = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ"})
+_SYSTEM_VARIABLES = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ"})
 _PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy", "no_proxy"})
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables of this process by which pylance opens storage, and no other, such as a token of a server.
+    """Return the environment variables by which pylance opens storage.
 
-    Clients' expressions are evaluated beside them.
+    Clients' expressions are evaluated in that environment, so it has no other variable, such as a token of the server.
     """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in _VARIABLES or name.startswith(_STORES) or name.lower() in _PROXIES
+        if name in _SYSTEM_VARIABLES or name.startswith(_STORAGE_PREFIXES) or name.lower() in _PROXIES
     }
 
 
 class Sandbox:
-    """Up to ``most`` processes, started on demand.
-
-    Twice as many calls may wait for one.
+    """Up to ``most_processes``, started on demand; twice as many calls may wait.
 
     A call may take ``seconds``, and ``mebibytes`` of memory beyond what the engine needs by itself.
     """
 
-    def __init__(self, most: int, seconds: float, mebibytes: int = 1024) -> None:
+    def __init__(self, most_processes: int, seconds: float, mebibytes: int = 1024) -> None:
         self._seconds = seconds
         self._mebibytes = mebibytes
-        self._turns = threading.Semaphore(most)
-        self._places = threading.Semaphore(3 * most)
+        self._running_calls = threading.Semaphore(most_processes)
+        self._admitted_calls = threading.Semaphore(3 * most_processes)
         self._idle: deque[_Process] = deque()
-        weakref.finalize(self, _end_all, self._idle)
+        weakref.finalize(self, _kill_all, self._idle)
 
     def run(self, work: Callable[..., Any], *arguments: object) -> Any:
         """Return the result of ``work``, a function of ``reconciler.storage``.
@@ -127,42 +128,43 @@ class Sandbox:
             InvalidInputError: it takes too much memory.
             ServiceUnavailableError: it takes too long, or too many calls wait already.
         """
-        if not self._places.acquire(blocking=False):
+        if not self._admitted_calls.acquire(blocking=False):
             raise ServiceUnavailableError("too many requests with data or expressions wait already; try again later")
         try:
-            until = time.monotonic() + self._seconds
-            if not self._turns.acquire(timeout=self._seconds):
+            deadline = time.monotonic() + self._seconds
+            if not self._running_calls.acquire(timeout=self._seconds):
                 raise ServiceUnavailableError(f"it did not start within {self._seconds:g} s; try again later")
             try:
-                return self._answer(pickle.dumps((work.__name__, arguments)), until)
+                return self._run_in_process(pickle.dumps((work.__name__, arguments)), deadline)
             finally:
-                self._turns.release()
+                self._running_calls.release()
         finally:
-            self._places.release()
+            self._admitted_calls.release()
 
-    def _answer(self, call: bytes, until: float) -> Any:
+    def _run_in_process(self, call: bytes, deadline: float) -> Any:
+        """Return the result of a pickled ``call``, made in an idle or a new process."""
         try:
             process = self._idle.popleft()
         except IndexError:
             process = _Process(self._mebibytes)
-        is_kept = False
+        is_reusable = False
         try:
-            answer = process.ask(call, until)
-            is_kept = process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__
+            answer = process.answer(call, deadline)
+            is_reusable = process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__
         except TimeoutError:
             raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and stopped") from None
         except EOFError:
-            end = process.ended()
-            if end != signal.SIGABRT.name:
+            ending = process.wait()
+            if ending != signal.SIGABRT.name:
                 raise InternalError(
-                    f"the process that evaluates requests ended with {end}; the server's log may say why"
+                    f"the process that evaluates requests ended with {ending}; the server's log may say why"
                 ) from None
             answer = {"error": MemoryError.__name__}  # the engine aborts when memory runs out
         finally:
-            if is_kept:
+            if is_reusable:
                 self._idle.append(process)
             else:
-                process.end()
+                process.kill()
         if "error" not in answer:
             return answer["value"]
         if answer["error"] == MemoryError.__name__:
@@ -171,7 +173,7 @@ class Sandbox:
 
 
 class _Process:
-    """One process, which answers calls one after the other."""
+    """A process of the sandbox, which answers calls one after the other."""
 
     def __init__(self, mebibytes: int) -> None:
         self._running = running = subprocess.Popen(  # noqa: S603 - this Python
@@ -186,29 +188,29 @@ class _Process:
         self._stdin, self._stdout = running.stdin, running.stdout
         self.calls = 0
 
-    def ask(self, call: bytes, until: float) -> dict[str, Any]:
-        """Return the answer to ``call``.
+    def answer(self, call: bytes, deadline: float) -> dict[str, Any]:
+        """Return the answer to ``call``: its ``value``, or its ``error`` and ``text``.
 
         Raises:
-            TimeoutError: it did not arrive by ``until``.
+            TimeoutError: the answer did not arrive by ``deadline``.
             EOFError: the process ended.
         """
         self.calls += 1
-        sending = threading.Thread(target=self._send, args=(call,), daemon=True)
-        sending.start()
-        (length,) = _HEAD.unpack(self._read(_HEAD.size, until))
-        return dict(json.loads(self._read(length, until)))
+        sender = threading.Thread(target=self._send, args=(call,), daemon=True)
+        sender.start()
+        (length,) = _LENGTH_HEADER.unpack(self._read(_LENGTH_HEADER.size, deadline))
+        return dict(json.loads(self._read(length, deadline)))
 
     def _send(self, call: bytes) -> None:
         with suppress(OSError):  # the process ended, which reading the answer reports
-            self._stdin.write(_HEAD.pack(len(call)) + call)
+            self._stdin.write(_LENGTH_HEADER.pack(len(call)) + call)
             self._stdin.flush()
 
-    def _read(self, length: int, until: float) -> bytes:
+    def _read(self, length: int, deadline: float) -> bytes:
         received, descriptor = b"", self._stdout.fileno()
         while len(received) < length:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
                 raise TimeoutError
             part = os.read(descriptor, length - len(received))
             if not part:
@@ -216,12 +218,12 @@ class _Process:
             received += part
         return received
 
-    def ended(self) -> str:
-        """Return the signal or the exit code with which the process ended."""
+    def wait(self) -> str:
+        """Wait for the process to end, and return its signal or its exit code."""
         code = self._running.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill the process, which has no state to save."""
         self._running.kill()
         self._running.wait()
@@ -230,27 +232,28 @@ class _Process:
                 pipe.close()
 
 
-def _end_all(processes: deque[_Process]) -> None:
+def _kill_all(processes: deque[_Process]) -> None:
     for process in processes:
-        process.end()
+        process.kill()
 
 
 def main(mebibytes: int) -> None:
-    """Answer the calls on stdin until it ends, as a sandbox process."""
+    """Be a process of the sandbox: answer the calls on stdin until it is closed."""
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # other output must not mix with the answers
     _warm_up()
     _limit_memory(mebibytes)
-    while len(head := calls.read(_HEAD.size)) == _HEAD.size:
-        answer = json.dumps(_answer(calls.read, _HEAD.unpack(head)[0])).encode()
-        answers.write(_HEAD.pack(len(answer)) + answer)
+    while len(head := calls.read(_LENGTH_HEADER.size)) == _LENGTH_HEADER.size:
+        answer = json.dumps(_answer(calls.read, _LENGTH_HEADER.unpack(head)[0])).encode()
+        answers.write(_LENGTH_HEADER.pack(len(answer)) + answer)
         answers.flush()
 
 
 def _answer(read: Callable[[int], bytes], length: int) -> dict[str, object]:
+    """Return the answer to the pickled call in the next ``length`` bytes."""
     try:
         name, arguments = pickle.loads(read(length))  # noqa: S301 - from the server, its parent
-        return {"value": _WORK[name](*arguments)}
+        return {"value": _ALLOWED_WORK[name](*arguments)}
     except BackendError as error:
         return {"error": type(error).__name__, "text": str(error)}
     except MemoryError:
@@ -258,7 +261,7 @@ def _answer(read: Callable[[int], bytes], length: int) -> dict[str, object]:
 
 
 def _warm_up() -> None:
-    """Start the engine's threads now, as their stacks count as memory."""
+    """Start the engine's threads before memory is limited, as their stacks count."""
     import pyarrow as pa
 
     storage.in_memory(pa.table({"id": [1]})).count_rows(filter="id > 1")

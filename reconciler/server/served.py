@@ -1,6 +1,6 @@
-"""Restrict the locations that clients may name, and those that are opened.
+"""Restrict the locations that clients may name, and those that the server opens.
 
-Clients must not learn what is on the server's disk, so neither entries nor datasets outside the catalog lead there.
+Clients must not learn what is on the server's disk, so no entry and no dataset may refer to it outside the catalog.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from reconciler.server.sandbox import Sandbox, check_expressions
 
-_NO_PLACE = (
+_REFUSED_LOCATION = (
     "{} cannot be the location of a table: name one below the catalog's root, or start the server with --location"
 )
 
@@ -29,14 +29,14 @@ _NO_PLACE = (
 class ServedNamespace(CatalogNamespace):
     """A catalog for remote clients.
 
-    Locations must be below the catalog's roots or one of ``beside``. Without either, any object store is accepted,
-    which decides itself who may write; the server's disk never is.
+    Locations must be below the catalog's roots or one of ``extra_locations``. Without either, a location in any object
+    store is accepted, since the store decides who may write there; one on the server's disk never is.
     """
 
-    def __init__(self, backend: Backend, beside: Sequence[str] = ()) -> None:
+    def __init__(self, backend: Backend, extra_locations: Sequence[str] = ()) -> None:
         super().__init__(backend)
         self.sandbox: Sandbox | None = None
-        backend.extra_roots = tuple(beside)
+        backend.extra_roots = tuple(extra_locations)
         backend.stay_inside()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -46,28 +46,30 @@ class ServedNamespace(CatalogNamespace):
         """Return an empty context: no headers go from client to catalog, or back."""
         return nullcontext({})
 
-    def checked(self, location: str | None) -> str | None:
-        """Return the location that a client names, None included.
+    def check_location(self, location: str | None) -> str | None:
+        """Return ``location``, which a client names for a table; None is accepted.
 
         Raises:
-            lance_namespace.errors.InvalidInputError: no table may be there.
+            lance_namespace.errors.InvalidInputError: a client may name no such location.
         """
-        problem = None if location is None else self._problem(location)
+        problem = None if location is None else self._location_problem(location)
         if problem is not None:
             raise InvalidInputError(problem)
         return location
 
-    def checked_places(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties that a client gives a namespace, the location of its tables included.
+    def check_namespace_properties(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties that a client gives a namespace.
 
+        One may be the location of its tables.
         Raises:
-            lance_namespace.errors.InvalidInputError: no table may be there.
+            lance_namespace.errors.InvalidInputError: a client may name no such location.
         """
         for key in self.backend.capabilities().namespace_places:
-            self.checked(properties.get(key))
+            self.check_location(properties.get(key))
         return properties
 
-    def _problem(self, location: str) -> str | None:
+    def _location_problem(self, location: str) -> str | None:
+        """Return why a client may not name ``location``, or None."""
         problem = locations.check(location)
         if problem is not None:
             return problem
@@ -78,12 +80,12 @@ class ServedNamespace(CatalogNamespace):
                 return None
         elif not relative and self._is_admitted(location, _stays_below):
             return None
-        return _NO_PLACE.format(locations.redact(location))
+        return _REFUSED_LOCATION.format(locations.redact(location))
 
     def _run_on_client_data(
         self, work: Callable[..., Any], *arguments: object, expressions: Collection[str] = ()
     ) -> Any:
-        """Call ``work`` in the sandbox; here if the data is in this process's memory."""
+        """Call ``work`` in the sandbox, or in this process if the data is in its memory."""
         check_expressions(expressions)
         if self.sandbox is None or self.backend.in_process:
             return work(*arguments)
@@ -97,6 +99,7 @@ class ServedNamespace(CatalogNamespace):
             return True
 
     def _is_admitted(self, location: str, is_under: Callable[[str, str], bool] = locations.is_under) -> bool:
+        """Return whether ``location`` is below a root, or without any root in an object store."""
         roots = self.backend.admission().roots
         if any(is_under(root, location) for root in roots):
             return True
@@ -108,7 +111,7 @@ class ServedNamespace(CatalogNamespace):
         return scheme in storage.OBJECT_STORES or (self.backend.in_process and scheme == "shared-memory")
 
     def _location_to_open(self, table: LiveTable) -> str:
-        """Return where the dataset of ``table`` is, within the same bounds.
+        """Return the location at which to open the dataset of ``table``.
 
         Raises:
             PermissionDeniedError: it is on the server's disk outside the catalog.
@@ -118,21 +121,25 @@ class ServedNamespace(CatalogNamespace):
         return table.location
 
     def _new_namespace_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the client's properties, without a location that the backend would add."""
-        return self.checked_places(properties)
+        """Return the client's properties, without the location that some backends add."""
+        return self.check_namespace_properties(properties)
 
     def _new_table_location(self, identifier: Identifier) -> str | None:
-        """Return the default location, never one in the working directory."""
+        """Return the default location of a new table; None if the service chooses it.
+
+        Raises:
+            InvalidInputError: it is on the server's disk outside the catalog.
+        """
         location = self.backend.default_location(identifier)
-        if location is not None:  # from where the backend last saw the namespace, which may have moved since
+        if location is not None:  # it may be outdated, as the namespace may have moved since it was read
             location = self.backend.location_for_request(identifier)
         # Another tool may have chosen the location of the namespace.
         if location is not None and not self._is_off_disk(location) and not self._is_admitted(location):
-            raise InvalidInputError(_NO_PLACE.format(locations.redact(location)))
+            raise InvalidInputError(_REFUSED_LOCATION.format(locations.redact(location)))
         return location
 
 
 def _stays_below(root: str, location: str) -> bool:
-    """Return whether ``location`` is below ``root``, symbolic links followed."""
-    real = storage.place_of(root), storage.place_of(location)
-    return locations.is_under(root, location) and locations.is_under(*real)
+    """Return if ``location`` is below ``root``, also with symbolic links followed."""
+    real_paths = storage.place_of(root), storage.place_of(location)
+    return locations.is_under(root, location) and locations.is_under(*real_paths)

@@ -178,7 +178,7 @@ def test_a_location_below_a_root_or_an_admitted_place_is_taken(tmp_path: Path) -
             assert api("POST", "/v1/table/a%24v/declare", {"location": outside}).error == (400, 13), outside
     memory = MemoryBackend(name=str(tmp_path))
     memory.insert_namespace(("a",), {})
-    with served(OneCatalog(memory, places=[str(tmp_path)]), QUICK) as url:
+    with served(OneCatalog(memory, extra_locations=[str(tmp_path)]), QUICK) as url:
         api = Api(url)
         assert api("POST", "/v1/table/a%24t/declare", {"location": f"{tmp_path}/t"}).status == 200
         assert api("POST", "/v1/table/a%24u/declare", {"location": "s3://elsewhere/t"}).error == (400, 13)

@@ -249,7 +249,7 @@ def touring(target: Target, home: Path, capsys: pytest.CaptureFixture[str]) -> I
     other = MemoryBackend()
     with (
         _wire(target.port or free_port(), target.speaks) as wire,
-        served(OneCatalog(other, places=[str(room.lake), str(target.folder), "s3://lake"])) as url,
+        served(OneCatalog(other, extra_locations=[str(room.lake), str(target.folder), "s3://lake"])) as url,
         _wire(int(url.rpartition(":")[2])) as other_wire,
     ):
         tour = Tour(target, room, home, wire, other, other_wire, capsys)

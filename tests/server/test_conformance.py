@@ -77,7 +77,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def one_of_two() -> Iterator[Served]:
     behind = MemoryBackend(name=uuid.uuid4().hex)
-    with served(ManyCatalogs({"lake": behind, "other": MemoryBackend()}, places=["/", "shared-memory://"])) as url:
+    with served(
+        ManyCatalogs({"lake": behind, "other": MemoryBackend()}, extra_locations=["/", "shared-memory://"])
+    ) as url:
         yield Served(url, behind, ("lake",))
 
 
@@ -113,7 +115,7 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def _over(behind: Backend) -> Iterator[Served]:
     try:
-        with served(OneCatalog(behind, places=["/", "shared-memory://"])) as url:
+        with served(OneCatalog(behind, extra_locations=["/", "shared-memory://"])) as url:
             yield Served(url, behind)
     finally:
         behind.close()

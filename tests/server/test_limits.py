@@ -112,13 +112,13 @@ def test_only_a_request_that_never_had_its_turn_is_told_to_come_again(slow: Slow
 def test_a_request_that_a_worker_has_taken_is_not_told_to_come_again(
     memory: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, counted = threading.Event(), Workers._counted
+    go, counted = threading.Event(), Workers._run_counted
 
     def late(self: Workers, call: Callable[[], object]) -> object:
         assert go.wait(60)  # as on a busy machine, where a thread that has its call does not run at once
         return counted(self, call)
 
-    monkeypatch.setattr(Workers, "_counted", late)
+    monkeypatch.setattr(Workers, "_run_counted", late)
     with served(OneCatalog(memory), Settings(timeout_seconds=0.2)) as url:
         refused = Api(url)("POST", "/v1/namespace/late/create", {})
         assert refused.status == 503

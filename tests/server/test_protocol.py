@@ -28,7 +28,7 @@ from reconciler.server.answers import status_of
 from reconciler.server.app import make_app
 from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 from reconciler.server.guard import Tokens
-from reconciler.server.operations import OPERATIONS, REFUSED
+from reconciler.server.operations import NEVER_SUPPORTED, OPERATIONS
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import adapter, served
@@ -345,7 +345,7 @@ def test_the_openapi_document_is_valid_and_names_every_operation(api: Api) -> No
     document = api("GET", "/openapi.json").json
     openapi_spec_validator.validate(document)
     served_ids = {call["operationId"] for path in document["paths"].values() for call in path.values()}
-    assert {operation.name for operation in OPERATIONS} - REFUSED <= served_ids
+    assert {operation.name for operation in OPERATIONS} - NEVER_SUPPORTED <= served_ids
     assert "security" not in document
 
 

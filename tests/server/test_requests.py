@@ -13,7 +13,7 @@ from lance_namespace.errors import InvalidInputError
 from starlette.datastructures import Headers, QueryParams
 
 from reconciler.server.operations import OPERATIONS, Operation
-from reconciler.server.requests import identifier_in_path, parse
+from reconciler.server.requests import identifier_in_path, parse_request
 
 NAMES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="$")).filter(bool), min_size=1, max_size=4)
 JSON = st.recursive(
@@ -43,7 +43,7 @@ def test_names_come_back_whatever_joins_them(names: list[str], delimiter: str) -
 @given(NAMES)
 def test_names_come_back_from_the_query(names: list[str]) -> None:
     query = QueryParams(urlencode({"id": "$".join(names)}))
-    request, _ = parse(NAMED["CreateTable"], {}, query, Headers(), b"")
+    request, _ = parse_request(NAMED["CreateTable"], {}, query, Headers(), b"")
     assert getattr(request, "id", None) == names
 
 
@@ -52,11 +52,11 @@ def test_an_identifier_longer_than_any_catalogs_is_refused_wherever_it_is(names:
     joined = "$".join(names)
     described, created = NAMED["DescribeTable"], NAMED["CreateTable"]
     with pytest.raises(InvalidInputError, match="an identifier has at most"):
-        parse(described, {"id": joined}, QueryParams(), JSON_BODY, b"")
+        parse_request(described, {"id": joined}, QueryParams(), JSON_BODY, b"")
     with pytest.raises(InvalidInputError, match="an identifier has at most"):
-        parse(described, {}, QueryParams(), JSON_BODY, json.dumps({"id": names}).encode())
+        parse_request(described, {}, QueryParams(), JSON_BODY, json.dumps({"id": names}).encode())
     with pytest.raises(InvalidInputError, match="an identifier has at most"):
-        parse(created, {}, QueryParams({"id": joined}), JSON_BODY, b"")
+        parse_request(created, {}, QueryParams({"id": joined}), JSON_BODY, b"")
 
 
 @pytest.mark.parametrize("path", ["%24", "", "$"])
@@ -76,7 +76,7 @@ def test_whatever_comes_is_read_or_refused(
     headers = Headers({"content-type": "application/json"})
     route = {} if path is None else dict.fromkeys(("id", "index_name"), quote(path))
     with suppress(InvalidInputError):
-        request, data = parse(operation, route, QueryParams(urlencode(query)), headers, body)
+        request, data = parse_request(operation, route, QueryParams(urlencode(query)), headers, body)
         assert isinstance(request, operation.request)
         assert data == (body if operation.takes_data else b"")
 
@@ -90,7 +90,7 @@ def test_no_value_of_a_body_is_repeated_in_a_refusal(field: str, value: object) 
         if field not in operation.request.model_fields or operation.takes_data:
             continue
         with pytest.raises(InvalidInputError) as refused:
-            parse(operation, {}, QueryParams(), Headers({"content-type": "application/json"}), body)
+            parse_request(operation, {}, QueryParams(), Headers({"content-type": "application/json"}), body)
         assert f"`{field}`" in str(refused.value)
         assert "secret-1" not in str(refused.value)
         refusals += 1
@@ -108,14 +108,14 @@ def test_no_value_of_a_body_is_repeated_in_a_refusal(field: str, value: object) 
 )
 def test_what_is_shown_instead_of_a_secret_is_not_written_over_it(name: str, body: object) -> None:
     with pytest.raises(InvalidInputError, match="`api_token`"):
-        parse(NAMED[name], {}, QueryParams(), JSON_BODY, json.dumps(body).encode())
+        parse_request(NAMED[name], {}, QueryParams(), JSON_BODY, json.dumps(body).encode())
 
 
 @pytest.mark.parametrize("body", [b"", b"null"])
 def test_a_request_without_metadata_does_not_ask_for_none(body: bytes) -> None:
     operation = NAMED["UpdateTableSchemaMetadata"]
     for route in ({}, {"id": "t"}):
-        request, _ = parse(operation, route, QueryParams(), JSON_BODY, body)
+        request, _ = parse_request(operation, route, QueryParams(), JSON_BODY, body)
         assert getattr(request, "metadata", {}) is None
-    request, _ = parse(operation, {"id": "t"}, QueryParams(), JSON_BODY, b"{}")
+    request, _ = parse_request(operation, {"id": "t"}, QueryParams(), JSON_BODY, b"{}")
     assert getattr(request, "metadata", None) == {}

@@ -35,10 +35,10 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: 
     """
     # Most tests have this module for pylance's, and import none of what ours needs.
     from reconciler.server.app import make_app
-    from reconciler.server.running import listener_config
+    from reconciler.server.running import uvicorn_config
     from tests.servers.uvicorn_thread import Server
 
-    config = listener_config(make_app(catalogs, settings))
+    config = uvicorn_config(make_app(catalogs, settings))
     for namespace in catalogs.namespaces if sandbox else ():
         namespace.sandbox = sandbox
     config.port = 0
