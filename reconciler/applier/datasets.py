@@ -170,10 +170,10 @@ def _is_planned(pair: ColumnPair, planned: Mapping[str, ColumnPair]) -> bool:
     expected = planned.get(pair.desired.name)
     if expected is None:
         return False
-    before = expected.found.metadata
+    before = expected.actual.metadata
     return all(
         key in expected.metadata
-        and (is_stand_in(before.get(key, "")) or pair.found.metadata.get(key) == before.get(key))
+        and (is_stand_in(before.get(key, "")) or pair.actual.metadata.get(key) == before.get(key))
         for key in pair.metadata
     )
 

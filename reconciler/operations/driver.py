@@ -23,7 +23,7 @@ from reconciler.operations.profile import Profile
 from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, TableComparison
 from reconciler.planner.facts import CatalogInput, Facts, LiveTables
-from reconciler.planner.mirrors import NOTHING_KEPT, waves
+from reconciler.planner.mirrors import NO_STORED_NAMES, waves
 from reconciler.planner.moves import pairs
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.planning import Planning
@@ -56,9 +56,9 @@ class ReadCatalog:
     facts: Facts = field(default_factory=Facts)
 
     @property
-    def written(self) -> Mapping[Identifier, Storage]:
+    def planned_data(self) -> Mapping[Identifier, Storage]:
         """The data that the plan of a mirror's source writes, by the mirrored table."""
-        return self.source.mirrored.written if self.source.mirrored is not None else {}
+        return self.source.mirrored.planned_data if self.source.mirrored is not None else {}
 
     def missing(self) -> Iterator[DesiredNamespace | DesiredTable]:
         """Yield the blocks of objects that should exist and do not."""
@@ -150,7 +150,7 @@ class LocalEngine:
             connection, questions = self.connections[name], catalog.compared.questions()
             with self.profile.stage("storage", connection), connection.spec.errors():
                 spaces = catalog.source.live.namespaces
-                answers = answers_to(questions, connection.backend, spaces, catalog.written, self.parallelism)
+                answers = answers_to(questions, connection.backend, spaces, catalog.planned_data, self.parallelism)
             with self.profile.stage("compare", connection), collector_paused():
                 catalog.compared.answer(catalog.context, questions, answers)
 
@@ -199,7 +199,7 @@ class Driver:
         """
         catalogs = self.engine.read(
             {
-                name: self.planning.with_mirror(source, spellings.get(name, NOTHING_KEPT))
+                name: self.planning.with_mirror(source, spellings.get(name, NO_STORED_NAMES))
                 for name, source in sources.items()
             }
         )
@@ -245,7 +245,7 @@ class Driver:
     def _conclude(self, catalog: ReadCatalog) -> CatalogInput:
         """Add the plan of a catalog, and return what it was made from."""
         with self.profile.stage("compare", self.connections[catalog.source.desired.name]), collector_paused():
-            source = self.planning.with_written(catalog.source, catalog.facts)
+            source = self.planning.with_planned_data(catalog.source, catalog.facts)
             plan = conclude(source, catalog.compared.outcomes, catalog.namespaces, catalog.tables)
             self.planning.add(source, plan)
         return source

@@ -44,7 +44,7 @@ def answers_to(
     questions: Questions,
     backend: Backend,
     spaces: Collection[Identifier],
-    written: Mapping[Identifier, Storage],
+    planned_data: Mapping[Identifier, Storage],
     parallelism: int,
 ) -> Answers:
     """Return the answers of storage and of the catalog.
@@ -53,13 +53,13 @@ def answers_to(
         questions: those of some tables.
         backend: the catalog.
         spaces: its live namespaces.
-        written: what a mirror's source will have written by then; those locations are not opened.
+        planned_data: what the plan of a mirror's source writes, by mirrored table; not opened.
         parallelism: how many requests and storage probes run at once.
 
     Raises:
         BackendError: the catalog could not tell where a table goes, or what has its name.
     """
-    tables = ask_storage(backend, questions.storage, parallelism, written) if questions.storage else {}
+    tables = ask_storage(backend, questions.storage, parallelism, planned_data) if questions.storage else {}
     return Answers(tables, ask_held(backend, questions.names, spaces, parallelism) if questions.names else {})
 
 
@@ -67,18 +67,18 @@ def ask_storage(
     backend: Backend,
     questions: Iterable[StorageQuestion],
     parallelism: int,
-    written: Mapping[Identifier, Storage],
+    planned_data: Mapping[Identifier, Storage],
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question.
 
-    ``written`` tells what a mirror's source will have written by then; those locations are not opened.
+    ``planned_data`` is what the plan of a mirror's source writes, by mirrored table; those locations are not opened.
 
     Raises:
         BackendError: the catalog could not tell the default location of a table.
     """
     questions = list(questions)
     table_locations = ask_locations(backend, questions, parallelism)
-    probed = {question.table.id for question in questions if question.table.probe} - written.keys()
+    probed = {question.table.id for question in questions if question.table.probe} - planned_data.keys()
     asking = [question for question in questions if question.table.id in probed]
     data = _probe(backend, ((table_locations[question.table.id], question.live) for question in asking), parallelism)
     elsewhere = {
@@ -96,7 +96,7 @@ def ask_storage(
     facts = {
         identifier: TableFacts(
             location,
-            data[location] if location in data and identifier in probed else written.get(identifier, otherwise),
+            data[location] if location in data and identifier in probed else planned_data.get(identifier, otherwise),
             problem_of(backend, question, location),
         )
         for question in questions

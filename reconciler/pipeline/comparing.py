@@ -212,7 +212,7 @@ class Asker:
     specs: Mapping[str, CatalogSpec]
     contexts: Mapping[str, CatalogContext]
     spaces: Mapping[str, frozenset[Identifier]]
-    written: Mapping[str, Mapping[Identifier, Storage]]
+    planned_data: Mapping[str, Mapping[Identifier, Storage]]
 
     def __call__(self, batch: OpenBatch, _: bool) -> TableComparison | CatalogError:
         """Return the comparison of some tables, or the error of the catalog."""
@@ -232,7 +232,7 @@ class Asker:
             BackendError: the catalog could not say where a table goes, or what has its name.
         """
         questions = compared.questions()
-        answers = answers_to(questions, backend, self.spaces[name], self.written[name], backend.parallelism)
+        answers = answers_to(questions, backend, self.spaces[name], self.planned_data[name], backend.parallelism)
         compared.answer(self.contexts[name], questions, answers)
 
 

@@ -165,7 +165,7 @@ class SparkEngine:
             {name: self.connections[name].spec for name in catalogs},
             {name: catalog.context for name, catalog in catalogs.items()},
             {name: frozenset(catalog.source.live.namespaces) for name, catalog in catalogs.items()},
-            {name: catalog.written for name, catalog in catalogs.items()},
+            {name: catalog.planned_data for name, catalog in catalogs.items()},
         )
         total = sum(tables.count for name in catalogs for tables in self._read[name].open)
         if total:

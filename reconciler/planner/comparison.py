@@ -133,9 +133,9 @@ class Outcomes:
         blocks = source.desired.tables
         new_facts = {
             change.identifier: TableFacts(change.destination, storage, None, entry_columns(change), tags)
-            for change in (self.changes if source.written else ())
+            for change in (self.changes if source.planned_data else ())
             if change.action in _BY_DATA and change.storage is not None and change.probe and change.destination
-            for storage in (source.written.get(locations.place(change.destination)),)
+            for storage in (source.planned_data.get(locations.place(change.destination)),)
             if storage is not None
             for tags in (tags_of_new(blocks[change.identifier], is_written=True),)
         }

@@ -322,7 +322,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         for change in changes
         if change.action is Action.REGISTER_TABLE
         and change.destination
-        and locations.place(change.destination) not in source.written
+        and locations.place(change.destination) not in source.planned_data
         and (block := source.desired.tables.get(change.identifier)) is not None
         and block.location is None
     }

@@ -138,8 +138,8 @@ class CatalogInput:
     """Everything that determines the plan of one catalog.
 
     ``impl`` is for display; ``service`` identifies the service and its configuration, so that a plan reviewed for one
-    is not applied to another. ``mirrored`` is the mirror's part of ``desired``. ``written`` is the data that plans of
-    other catalogs write, by location.
+    is not applied to another. ``mirrored`` is the mirror's part of ``desired``. ``planned_data`` is the data that plans
+    of other catalogs write, by location.
     """
 
     desired: DesiredCatalog
@@ -150,7 +150,7 @@ class CatalogInput:
     options: PlanOptions = PlanOptions()
     service: str = ""
     mirrored: MirroredTables | None = None
-    written: Mapping[str, Storage] = field(default_factory=dict)
+    planned_data: Mapping[str, Storage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

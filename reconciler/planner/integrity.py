@@ -225,7 +225,7 @@ def _changes_again(
             for entry in plan.blocked
             if entry.catalog == name and entry.kept_as is not None
         }
-        recorded = _recorded(plan, planning.with_written(planning.with_mirror(source, stored_names)), leftovers)
+        recorded = _recorded(plan, planning.with_planned_data(planning.with_mirror(source, stored_names)), leftovers)
         present = places_of(recorded)
         moved += _moved_places(recorded, present.tables)
         planning.add(*_planned_again(recorded, present))
@@ -297,7 +297,7 @@ def _facts(recorded: RecordedCatalog, question: StorageQuestion, facts: TableFac
     tags = entry.tags if entry else FoundTags(question.table.tags)
     if question.otherwise is not None and not _is_to_move(entry, question):
         facts = TableFacts(question.otherwise, facts.storage)
-    written = mirrored.written.get(identifier) if mirrored else None
+    written = mirrored.planned_data.get(identifier) if mirrored else None
     version = entry.dataset if isinstance(entry, Change) else None
     storage = written or Storage(kind, schema, detail, cleanup, version)
     return replace(facts, storage=storage, entry=shown, tags=tags)

@@ -46,7 +46,7 @@ class MaintainedTables:
         self._desired, self._select, self._policies = desired, select, Policies(desired.policies)
 
     def block_of(self, live: LiveTable) -> DesiredTable | None:
-        """Return what asks for the upkeep of a live table; a policy leaves one that has an owner alone."""
+        """Return the block or policy that asks for upkeep of a live table; policies skip tables with an owner."""
         table = self._desired.tables.get(live.id)
         if table is None and ownership.owner_of(live.properties) is None:
             policy = self._policies.of(live.id)
@@ -57,22 +57,25 @@ class MaintainedTables:
 
 @dataclass(frozen=True, slots=True)
 class MaintainedTable:
-    """A live table, what asks for its upkeep, and what its data needs."""
+    """A live table with the block that asks for upkeep, and the state of its data.
+
+    ``upkeep`` is the storage probe's result if the data could not be inspected.
+    """
 
     context: CatalogContext
     table: DesiredTable
     live: LiveTable
-    found: Upkeep | Storage
+    upkeep: Upkeep | Storage
 
     def decisions(self) -> list[Decision]:
         """Return its jobs, or why there can be none, with the state of its entry."""
         foreign = self.context.why_foreign(self.live.properties)
-        return jobs_of(self.context.catalog, self.table, self.live, self.found, foreign, self._entry())
+        return jobs_of(self.context.catalog, self.table, self.live, self.upkeep, foreign, self._entry())
 
     def fingerprint(self) -> Fingerprint:
         """Return the recorded state of its entry and its data."""
-        upkeep = self.found if isinstance(self.found, Upkeep) else None
-        return Fingerprint.of(self.context.catalog, "table", self.table.id, self._entry(), (), upkeep=upkeep)
+        recorded = self.upkeep if isinstance(self.upkeep, Upkeep) else None
+        return Fingerprint.of(self.context.catalog, "table", self.table.id, self._entry(), (), upkeep=recorded)
 
     def _entry(self) -> ObjectView | None:
         return view_of(self.live, (), self.context.capabilities.safeguard)

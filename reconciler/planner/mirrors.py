@@ -28,24 +28,24 @@ from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.moves import Moves, moves_of
 
-_MOST_WRITTEN = 8
-NOTHING_KEPT: Mapping[Identifier, Identifier] = {}
+_MOST_LINES = 8
+NO_STORED_NAMES: Mapping[Identifier, Identifier] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """A table that the plan of a catalog leaves live, or would leave if it could.
+    """A table as the plan of its catalog leaves it, for mirrors of that catalog.
 
-    ``location`` is None if only apply can tell it. ``properties`` are those that a mirror copies. ``written`` is the
-    data that the plan writes at the location. ``waits`` means that the plan does not decide about the table.
+    ``location`` is None if only apply can tell it. ``properties`` are those that a mirror copies. ``planned_data`` is
+    the data that the plan writes at the location. ``is_undecided``: the table is blocked, or its change waits.
     """
 
     id: Identifier
     location: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
-    written: Storage | None = None
-    waits: bool = False
+    planned_data: Storage | None = None
+    is_undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +53,35 @@ class TablesAfterPlan:
     """The tables that a catalog's plan leaves, and the names of those it removes."""
 
     tables: Mapping[Identifier, PlannedTable] = field(default_factory=dict)
-    gone: frozenset[Identifier] = frozenset()
+    removed: frozenset[Identifier] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class MirroredTables:
     """The result of mirroring one catalog.
 
-    ``desired`` has the mirrored tables and the catalog's own blocks. ``written`` are tables whose data the source's
-    plan writes. ``origins`` names the source tables of names without one in their block: several with one name, and
-    removed ones. ``undecided`` are the names that wait for a blocked source table. ``tables`` counts the source's
-    tables, ``own`` the objects that the manifest names.
+    ``desired`` has the mirrored tables and the catalog's own blocks. ``planned_data`` is what the source's plan writes,
+    by mirrored table. ``undecided`` are the mirrored tables that wait for a blocked source table. ``origins``
+    gives the source tables where ``desired`` does not: of a name that several have, and of one that was removed.
+    ``tables`` counts the mirrored tables of the source, ``own`` the objects that the manifest names.
     """
 
     desired: DesiredCatalog
-    written: Mapping[Identifier, Storage]
+    planned_data: Mapping[Identifier, Storage]
     origins: Mapping[Identifier, tuple[Identifier, ...]]
     undecided: frozenset[Identifier]
     tables: int
     own: int
 
     def origins_of(self, table: Identifier) -> tuple[Identifier, ...]:
-        """Return the source tables that decide about a table; none if it has a block."""
+        """Return the source tables that a table of the mirror follows; none if it has a block of its own."""
         block = self.desired.tables.get(table)
         if table in self.origins:
             return self.origins[table]
         return () if block is None or block.mirrors is None else (block.mirrors.identifier,)
 
     def witnesses(self, namespaces: Iterable[Identifier]) -> Iterator[Identifier]:
-        """Yield a mirrored table below each of ``namespaces`` that exists for mirroring."""
+        """Yield a mirrored table below each of ``namespaces`` that only mirroring creates."""
         blocks = self.desired.namespaces
         missing = {name for name in namespaces if (block := blocks.get(name)) is not None and block.mirrored}
         if not missing:
@@ -94,10 +94,10 @@ class MirroredTables:
 
 
 def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
-    """Yield ``catalogs`` by name in groups, each after the sources of its members.
+    """Yield the names of ``catalogs`` in groups; a catalog comes in a later group than its source.
 
     Raises:
-        graphlib.CycleError: they mirror each other; loading a manifest rejects that.
+        graphlib.CycleError: catalogs mirror each other; loading a manifest rejects that.
     """
     sorter = TopologicalSorter(
         {
@@ -113,7 +113,7 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
 
 
 def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -> frozenset[str]:
-    """Return ``names``, their sources, and the sources of those."""
+    """Return ``names`` of catalogs with the catalogs that they mirror, directly or not."""
     closure: set[str] = set()
     for name in names:
         catalog: str | None = name
@@ -129,25 +129,25 @@ def mirrored(
     mirror: DesiredMirror,
     capabilities: Capabilities,
     source_tables: TablesAfterPlan,
-    stored_names: Mapping[Identifier, Identifier] = NOTHING_KEPT,
+    stored_names: Mapping[Identifier, Identifier] = NO_STORED_NAMES,
 ) -> MirroredTables:
     """Return ``desired`` with mirrored tables added.
 
-    Its own blocks win, including absent namespaces.
+    The catalog's own blocks win; nothing is mirrored into an absent namespace.
 
     Args:
-        desired: the catalog, as its own blocks say it.
-        mirror: its mirror.
+        desired: the catalog, with its own blocks only.
+        mirror: its ``mirror`` block.
         capabilities: those of the catalog.
         source_tables: the tables of the source once its plan is applied.
-        stored_names: the names that the service stores in another form, by the requested ones.
+        stored_names: the names that the service stores in another form, by requested name.
     """
-    following = _Mirror(desired, mirror, capabilities, stored_names, moves_of(desired))
+    mirroring = _Mirroring(desired, mirror, capabilities, stored_names, moves_of(desired))
     origins: defaultdict[Identifier, list[PlannedTable]] = defaultdict(list)
     chosen = [source_tables.tables[key] for key in sorted(source_tables.tables) if mirror.select.contains(key)]
     for table in chosen:
-        name = following.name_of(table.id)
-        if not following.has_own(name):
+        name = mirroring.name_of(table.id)
+        if not mirroring.has_own(name):
             origins[name].append(table)
     if capabilities.one_name_space:
         above = {name[:depth] for name in origins for depth in range(1, len(name))}
@@ -156,14 +156,14 @@ def mirrored(
             for depth in range(1, len(table.id)):
                 children[table.id[:depth]].add(table.id[: depth + 1])
         own = {name for name, block in desired.namespaces.items() if not block.absent}
-        following = replace(following, spaces=above | own, children=children)
+        mirroring = replace(mirroring, mirror_namespaces=above | own, children=children)
     tables, namespaces = dict(desired.tables), dict(desired.namespaces)
     for name in sorted(origins):
-        block = tables[name] = following.table(name, origins[name])
+        block = tables[name] = mirroring.table(name, origins[name])
         if block.refused is None:
             for depth in range(1, len(name)):
                 namespaces.setdefault(name[:depth], DesiredNamespace(name[:depth], mirror.source, mirrored=True))
-    removed = {following.name_of(identifier): (identifier,) for identifier in source_tables.gone}
+    removed = {mirroring.name_of(identifier): (identifier,) for identifier in source_tables.removed}
     ambiguous = {
         name: tuple(sorted(table.id for table in same_name))
         for name, same_name in origins.items()
@@ -171,31 +171,36 @@ def mirrored(
     }
     return MirroredTables(
         replace(desired, tables=tables, namespaces=namespaces),
-        {name: same_name[0].written for name, same_name in origins.items() if same_name[0].written is not None},
+        {
+            name: same_name[0].planned_data
+            for name, same_name in origins.items()
+            if same_name[0].planned_data is not None
+        },
         {**{name: origin for name, origin in removed.items() if name not in tables}, **ambiguous},
-        frozenset(name for name, same_name in origins.items() if any(table.waits for table in same_name)),
+        frozenset(name for name, same_name in origins.items() if any(table.is_undecided for table in same_name)),
         len(chosen),
         len(desired.tables) + len(desired.namespaces),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Mirror:
-    """One mirror, its limits, and the names that are taken.
+class _Mirroring:
+    """What decides about the names and locations of mirrored tables, with remedies for those that are refused.
 
-    Only for catalogs in which tables and namespaces share names: ``spaces`` are the namespaces of the mirror,
-    ``children`` the mirrored objects of each namespace of the source.
+    ``mirror_namespaces`` and ``children`` are filled only if tables and namespaces of the catalog share names:
+    ``mirror_namespaces`` are its namespaces, ``children`` the mirrored objects of each namespace of the source.
     """
 
     desired: DesiredCatalog
     mirror: DesiredMirror
     capabilities: Capabilities
-    kept: Mapping[Identifier, Identifier]
+    stored_names: Mapping[Identifier, Identifier]
     moves: Moves
-    spaces: Set[Identifier] = frozenset()
+    mirror_namespaces: Set[Identifier] = frozenset()
     children: Mapping[Identifier, Collection[Identifier]] = field(default_factory=dict)
 
     def name_of(self, origin: Identifier) -> Identifier:
+        """Return the name in the mirror of a source table."""
         return tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
 
     def has_own(self, name: Identifier) -> bool:
@@ -204,6 +209,7 @@ class _Mirror:
         return name in self.desired.tables or any(block is not None and block.absent for block in above)
 
     def table(self, name: Identifier, origins: Sequence[PlannedTable]) -> DesiredTable:
+        """Return the block of a mirrored table; refused if it cannot exist, or has several source tables."""
         origin, mirror = origins[0], self.mirror
         defaults = mirror.default_of(name) or DesiredTable(name, mirror.source)
         copied = origin.properties if self.capabilities.table_markers else {}
@@ -218,53 +224,55 @@ class _Mirror:
         )
 
     def _refusal(self, name: Identifier, origins: Sequence[PlannedTable]) -> Why | None:
-        """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
-        return self._name_refusal(name, origins) or self._place_refusal(name, origins[0])
+        """Return why the catalog cannot have a table; None if it may."""
+        return self._name_refusal(name, origins) or self._location_refusal(name, origins[0])
 
     def _name_refusal(self, name: Identifier, origins: Sequence[PlannedTable]) -> Why | None:
         origin, able, scope = origins[0].id, self.capabilities, self.desired.scope
         if len(origins) > 1:
             sources = tuple(address(self.mirror.origin, source.id) for source in origins)
-            write = self._renaming(origins[-1].id, name, _another(name, len(name)))
+            write = self._rename_line(origins[-1].id, name, _with_suffix(name, len(name)))
             return self._why(ReasonCode.SEVERAL_SOURCES, {"names": sources, "write": write})
         for part in name:
             problem = able.name_problem(part)
             if problem is not None:
-                write = self._renaming(origin, name, tuple(map(self._good, name)))
+                write = self._rename_line(origin, name, tuple(map(self._valid_name, name)))
                 return self._why(ReasonCode.BAD_NAME, {"name": part, "detail": problem, "write": write})
         problem = able.table_depth_problem(len(name) - 1)
         if problem is not None:
-            return self._why(ReasonCode.BAD_DEPTH, {"detail": problem, **self._good_depth(origin, name)})
-        if name in self.spaces:
+            return self._why(ReasonCode.BAD_DEPTH, {"detail": problem, **self._flattened(origin, name)})
+        if name in self.mirror_namespaces:
             return self._why(ReasonCode.NAME_OF_NAMESPACE, self._beside_namespace(origin, name))
         for depth in range(1, len(name)):
             if self._is_own_table(name[:depth]):
-                write = self._renaming(origin, name, _another(name, depth))
+                write = self._rename_line(origin, name, _with_suffix(name, depth))
                 return self._why(ReasonCode.NAME_OF_TABLE, {"name": "/".join(name[:depth]), "write": write})
         line = self.moves.line_leaving(name)
         if line is not None:
-            write = self._renaming(origin, name, _another(name, len(line.origin)))
+            write = self._rename_line(origin, name, _with_suffix(name, len(line.origin)))
             return self._why(ReasonCode.NAME_MOVED_AWAY, {"line": str(line.source), "write": write})
         if not scope.contains(name):
             detail = ", ".join(scope.patterns)
             return self._why(ReasonCode.OUT_OF_SCOPE, {"leave_out": leave_out(name), "detail": detail})
-        return self._kept_refusal(origin, name)
+        return self._stored_name_refusal(origin, name)
 
-    def _kept_refusal(self, origin: Identifier, name: Identifier) -> Why | None:
-        """Return that the service has a table, or what it is in, under another name; None where it has not."""
+    def _stored_name_refusal(self, origin: Identifier, name: Identifier) -> Why | None:
+        """Return why a name is refused that the service stores in another form; None if it stores it as it is."""
         depths = range(len(name), 0, -1)
-        stored = next(((*self.kept[name[:at]], *name[at:]) for at in depths if name[:at] in self.kept), None)
+        stored = next(
+            ((*self.stored_names[name[:at]], *name[at:]) for at in depths if name[:at] in self.stored_names), None
+        )
         if stored is None:
             return None
-        depth, write = _first_difference(name, stored), self._renaming(origin, name, stored)
+        depth, write = _first_difference(name, stored), self._rename_line(origin, name, stored)
         params: Params = {"name": "/".join(name[:depth]), "other": "/".join(stored[:depth]), "write": write}
         return self._why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, stored)
 
-    def _place_refusal(self, name: Identifier, table: PlannedTable) -> Why | None:
-        """Return why a table cannot be at the location of its source, or have the properties of it."""
+    def _location_refusal(self, name: Identifier, table: PlannedTable) -> Why | None:
+        """Return why a table cannot have the location or properties of its source table; None if it can."""
         origin = address(self.mirror.origin, table.id)
         if table.location is None:
-            code = ReasonCode.SOURCE_BLOCKED if table.waits else ReasonCode.SOURCE_NOT_READY
+            code = ReasonCode.SOURCE_BLOCKED if table.is_undecided else ReasonCode.SOURCE_NOT_READY
             return Why(code, {"name": origin, "other": self.mirror.origin})
         params: Params = {"leave_out": leave_out(name)}
         problem = locations.check_table(table.location)
@@ -281,35 +289,36 @@ class _Mirror:
     def _why(self, code: ReasonCode, params: Params, stored: Identifier | None = None) -> Why:
         return Why(code, {"catalog": self.desired.name, **params}, stored)
 
-    # ---- what to write
+    # ---- remedies: lines to write into the manifest
 
-    def _names(self, names: Mapping[Identifier, Identifier]) -> str:
-        pairs = (f"{_written('/'.join(origin))}: {_written('/'.join(to))}" for origin, to in names.items())
+    def _names_line(self, names: Mapping[Identifier, Identifier]) -> str:
+        """Return a ``names`` line of the ``mirror`` block; ``names`` has the new names by source name."""
+        pairs = (f"{_yaml_scalar('/'.join(origin))}: {_yaml_scalar('/'.join(to))}" for origin, to in names.items())
         return f"names: {{{', '.join(pairs)}}}"
 
-    def _renaming(self, origin: Identifier, name: Identifier, to: Identifier) -> str:
+    def _rename_line(self, origin: Identifier, name: Identifier, to: Identifier) -> str:
         """Return the line that renames ``name`` to ``to`` where they first differ."""
         depth, into = _first_difference(name, to), self.mirror.into
         if depth <= len(into):
-            written = ", ".join(map(_written, (*to[:depth], *into[depth:])))
-            return f"into: [{written}]"
+            names = ", ".join(map(_yaml_scalar, (*to[:depth], *into[depth:])))
+            return f"into: [{names}]"
         if (*into, *origin) == self.mirror.name_of(origin):
-            return self._names({origin[: depth - len(into)]: to[len(into) : depth]})
-        return self._names({origin: to[len(into) :]})
+            return self._names_line({origin[: depth - len(into)]: to[len(into) : depth]})
+        return self._names_line({origin: to[len(into) :]})
 
     def _beside_namespace(self, origin: Identifier, name: Identifier) -> Params:
-        """Return the line that renames a table, but not what is below its name."""
-        into, caught = len(self.mirror.into), sorted(self.children.get(origin, ()))
-        if len(caught) > _MOST_WRITTEN:
+        """Return a line that renames a table and keeps the names of mirrored objects below its name."""
+        into, children = len(self.mirror.into), sorted(self.children.get(origin, ()))
+        if len(children) > _MOST_LINES:
             return {"leave_out": leave_out(name)}
-        names = {origin: _another(name, len(name))[into:]}
-        return {"write": self._names(names | {child: self.mirror.name_of(child)[into:] for child in caught})}
+        names = {origin: _with_suffix(name, len(name))[into:]}
+        return {"write": self._names_line(names | {child: self.mirror.name_of(child)[into:] for child in children})}
 
     def _is_own_table(self, name: Identifier) -> bool:
         block = self.desired.tables.get(name) if self.capabilities.one_name_space else None
         return block is not None and not block.absent
 
-    def _good(self, name: str) -> str:
+    def _valid_name(self, name: str) -> str:
         """Return a valid form of ``name``, or a placeholder if there is none."""
         if self.capabilities.name_problem(name) is None:
             return name
@@ -317,17 +326,17 @@ class _Mirror:
         candidate = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
         return candidate if self.capabilities.name_problem(candidate) is None else "new_name"
 
-    def _good_depth(self, origin: Identifier, name: Identifier) -> Params:
-        """Return the line that flattens a name; nothing if it needs more depth."""
+    def _flattened(self, origin: Identifier, name: Identifier) -> Params:
+        """Return a line that flattens a name which is too deep; empty for one that is not deep enough."""
         most, into = self.capabilities.table_depths[1], len(self.mirror.into)
         if most is None or len(name) - 1 < most:
             return {}
         room, inside = most - into, name[into:]
         if room < 1:
-            return {"write": self._names({origin: ("_".join(inside),)})}
+            return {"write": self._names_line({origin: ("_".join(inside),)})}
         flat = (*inside[: room - 1], "_".join(inside[room - 1 : -1]))
         is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
-        return {"write": self._names({origin: (*flat, inside[-1])} if is_renamed else {origin[:-1]: flat})}
+        return {"write": self._names_line({origin: (*flat, inside[-1])} if is_renamed else {origin[:-1]: flat})}
 
 
 def _first_difference(name: Identifier, other: Identifier) -> int:
@@ -335,19 +344,19 @@ def _first_difference(name: Identifier, other: Identifier) -> int:
     return next((depth for depth in range(1, len(name)) if name[:depth] != other[:depth]), len(name))
 
 
-def _another(name: Identifier, depth: int) -> Identifier:
-    """Return ``name`` with a suffix at ``depth``."""
+def _with_suffix(name: Identifier, depth: int) -> Identifier:
+    """Return ``name`` with ``_2`` appended to its part at ``depth``."""
     return (*name[: depth - 1], f"{name[depth - 1]}_2", *name[depth:])
 
 
 def leave_out(name: Identifier) -> str:
-    """Return the block that excludes a table from a mirror."""
-    block = f"tables: {{{_written(name[-1])}: {{absent: true}}}}"
+    """Return the lines of a manifest that exclude a table from a mirror."""
+    block = f"tables: {{{_yaml_scalar(name[-1])}: {{absent: true}}}}"
     for namespace in reversed(name[:-1]):
-        block = f"namespaces: {{{_written(namespace)}: {{{block}}}}}"
+        block = f"namespaces: {{{_yaml_scalar(namespace)}: {{{block}}}}}"
     return block
 
 
-def _written(text: str) -> str:
-    """Return ``text`` as YAML in flow style."""
+def _yaml_scalar(text: str) -> str:
+    """Return ``text`` as YAML in flow style, quoted if it must be."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -18,12 +18,12 @@ from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput, Facts
-from reconciler.planner.mirrors import NOTHING_KEPT, PlannedTable, TablesAfterPlan, mirrored
+from reconciler.planner.mirrors import NO_STORED_NAMES, PlannedTable, TablesAfterPlan, mirrored
 from reconciler.planner.ordering import order
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef, Options, Plan, removes_too_much
 
-_NONE_GIVEN = Options()
+_NO_OPTIONS = Options()
 _PLACED_BY_SERVICE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
 _EntryT = TypeVar("_EntryT", Change, Blocked)
 _Of = TypeVar("_Of", bound=Entry | Fingerprint)
@@ -34,10 +34,10 @@ class Planning:
     """The catalogs planned so far, each after the one it mirrors."""
 
     _planned: dict[str, tuple[CatalogInput, CatalogPlan]] = field(default_factory=dict)
-    _written: dict[str, Storage] = field(default_factory=dict)
+    _planned_data: dict[str, Storage] = field(default_factory=dict)
 
     def with_mirror(
-        self, source: CatalogInput, stored_names: Mapping[Identifier, Identifier] = NOTHING_KEPT
+        self, source: CatalogInput, stored_names: Mapping[Identifier, Identifier] = NO_STORED_NAMES
     ) -> CatalogInput:
         """Return a catalog with its mirrored tables; unchanged without a mirror.
 
@@ -53,26 +53,26 @@ class Planning:
         result = mirrored(source.desired, mirror, source.capabilities, source_tables, stored_names)
         return replace(source, desired=result.desired, mirrored=result)
 
-    def with_written(self, source: CatalogInput, facts: Facts | None = None) -> CatalogInput:
-        """Return a catalog with the data that the plans of the others write, and with ``facts`` if they are given."""
-        return replace(source, facts=source.facts if facts is None else facts, written=self._written)
+    def with_planned_data(self, source: CatalogInput, facts: Facts | None = None) -> CatalogInput:
+        """Return a catalog with the data that plans of other catalogs write, and with ``facts`` if given."""
+        return replace(source, facts=source.facts if facts is None else facts, planned_data=self._planned_data)
 
     def add(self, source: CatalogInput, plan: CatalogPlan) -> None:
-        """Add the plan of a catalog; a mirrored one needs its live tables in ``source``."""
+        """Add the plan of a catalog; if others mirror it, ``source`` must have its live tables."""
         self._planned[source.desired.name] = source, plan
-        self._written.update(written_by(source, plan))
+        self._planned_data.update(planned_data_of(source, plan))
 
-    def plan(self, manifest: ManifestRef, thresholds: Thresholds, options: Options = _NONE_GIVEN) -> Plan:
+    def plan(self, manifest: ManifestRef, thresholds: Thresholds, options: Options = _NO_OPTIONS) -> Plan:
         """Return one plan of all catalogs, ordered: the same bytes for the same input.
 
         It includes the states of source tables that decide about mirrored ones.
         """
         watched: defaultdict[str, set[Identifier]] = defaultdict(set)
         for name, (source, plan) in reversed(self._planned.items()):
-            plan.fingerprints += _watched(source, plan, watched[name])
+            plan.fingerprints += _source_fingerprints(source, plan, watched[name])
             mirror = source.desired.mirror
             if mirror is not None and mirror.origin in self._planned:
-                watched[mirror.origin] |= _followed(source, plan, watched[name])
+                watched[mirror.origin] |= _source_tables(source, plan, watched[name])
         plans = [plan for _, plan in self._planned.values()]
         outcomes = [plan.outcomes for plan in plans]
         summaries = tuple(sorted((plan.summary for plan in plans), key=attrgetter("name")))
@@ -82,28 +82,28 @@ class Planning:
             options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
             catalogs=summaries,
             changes=order(change for catalog in outcomes for change in catalog.changes),
-            blocked=_in_order(blocked for catalog in outcomes for blocked in catalog.blocked.values()),
-            waiting=_in_order(change for catalog in outcomes for change in catalog.waiting),
-            guards=_in_order(guard for catalog in outcomes for guard in catalog.guards),
+            blocked=_sorted(blocked for catalog in outcomes for blocked in catalog.blocked.values()),
+            waiting=_sorted(change for catalog in outcomes for change in catalog.waiting),
+            guards=_sorted(guard for catalog in outcomes for guard in catalog.guards),
             notes=tuple(
                 sorted((note for catalog in outcomes for note in catalog.notes), key=attrgetter("catalog", "message"))
             ),
-            fingerprints=_in_order(fingerprint for plan in plans for fingerprint in plan.fingerprints),
+            fingerprints=_sorted(fingerprint for plan in plans for fingerprint in plan.fingerprints),
         )
 
 
-def _in_order(entries: Iterable[_Of]) -> tuple[_Of, ...]:
-    return tuple(sorted(entries, key=_place_of))
+def _sorted(entries: Iterable[_Of]) -> tuple[_Of, ...]:
+    return tuple(sorted(entries, key=_sort_key))
 
 
-def _place_of(entry: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
+def _sort_key(entry: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
     """Return the sort key of an entry; a move has two fingerprints."""
     moved_to = entry.moved_to if isinstance(entry, Fingerprint) else None
     return entry.catalog, entry.identifier, entry.kind, moved_to or ()
 
 
-def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identifier]) -> list[Fingerprint]:
-    """Return fingerprints of the tables in ``watched`` that the plan lacks."""
+def _source_fingerprints(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identifier]) -> list[Fingerprint]:
+    """Return the fingerprints of ``watched``, tables that decide about a mirror, that ``plan`` lacks."""
     known = {fingerprint.identifier for fingerprint in plan.fingerprints if fingerprint.kind == "table"}
     context, blocks = CatalogContext.of(source), source.desired.tables
     return [
@@ -114,8 +114,8 @@ def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identi
     ]
 
 
-def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identifier]) -> set[Identifier]:
-    """Return the source tables that decide about the plan's tables and ``watched``."""
+def _source_tables(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identifier]) -> set[Identifier]:
+    """Return the source tables that decide about the tables of a mirror's plan and about ``watched``."""
     if source.mirrored is None:
         return set()
     namespaces = [fingerprint.identifier for fingerprint in plan.fingerprints if fingerprint.kind == "namespace"]
@@ -130,7 +130,7 @@ def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identif
 def tables_after(source: CatalogInput, plan: CatalogPlan) -> TablesAfterPlan:
     """Return the tables that a catalog has once its plan is applied.
 
-    Blocked objects stay as they are, or appear as they would have been; they wait, as do changes that wait for them.
+    Blocked tables and those of waiting changes are undecided: a live one stays as it is, a new one is as it would be.
 
     Args:
         source: the catalog, with its live tables.
@@ -141,7 +141,7 @@ def tables_after(source: CatalogInput, plan: CatalogPlan) -> TablesAfterPlan:
     tables: dict[Identifier, PlannedTable] = {}
     for name, live in source.live.tables.items():
         policy = policies.of(name) if name not in blocks else None
-        tables[name] = _live(live, policy.block if policy is not None else blocks.get(name))
+        tables[name] = _as_it_is(live, policy.block if policy is not None else blocks.get(name))
     gone: set[Identifier] = set()
     for change in _of_tables(outcomes.changes):
         old_name = change.moved_from or (change.identifier if change.action is Action.DEREGISTER_TABLE else None)
@@ -149,51 +149,51 @@ def tables_after(source: CatalogInput, plan: CatalogPlan) -> TablesAfterPlan:
             tables.pop(old_name, None)
             gone.add(old_name)
         if change.after is not None:
-            tables[change.identifier] = _made(source, change)
+            tables[change.identifier] = _as_planned(source, change)
     undecided: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
     for entry in undecided:
         present = {entry.moved_from or entry.identifier, entry.identifier} & tables.keys()
         for name in present:
-            tables[name] = replace(tables[name], waits=True)
+            tables[name] = replace(tables[name], is_undecided=True)
         if entry.identifier not in present and not (isinstance(entry, Change) and entry.after is None):
-            tables[entry.identifier] = replace(_made(source, entry), waits=True)
-    written = written_by(source, plan)
-    for table in tables.values() if written else ():
-        storage = written.get(locations.place(table.location)) if table.location is not None else None
+            tables[entry.identifier] = replace(_as_planned(source, entry), is_undecided=True)
+    planned_data = planned_data_of(source, plan)
+    for table in tables.values() if planned_data else ():
+        storage = planned_data.get(locations.place(table.location)) if table.location is not None else None
         if storage is not None:
-            tables[table.id] = replace(table, written=storage)
+            tables[table.id] = replace(table, planned_data=storage)
     return TablesAfterPlan(tables, frozenset(gone - tables.keys()))
 
 
-def written_by(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
-    """Return the data that the plan writes, or knows to be written, by location."""
-    known = source.mirrored.written if source.mirrored else {}
-    written: dict[str, Storage] = {}
+def planned_data_of(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
+    """Return the data that the plan writes, or knows to be written by another plan, by location."""
+    known = source.mirrored.planned_data if source.mirrored else {}
+    planned_data: dict[str, Storage] = {}
     for change in _of_tables(plan.outcomes.changes):
         after = change.after
         if after is None or after.location is None:
             continue
         if after.columns and change.storage is StorageKind.NOTHING:
-            written[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
+            planned_data[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
         elif change.identifier in known:
-            written[locations.place(after.location)] = known[change.identifier]
-    return written
+            planned_data[locations.place(after.location)] = known[change.identifier]
+    return planned_data
 
 
 def _of_tables(entries: Iterable[_EntryT]) -> Iterator[_EntryT]:
     return (entry for entry in entries if entry.kind == "table")
 
 
-def _live(table: LiveTable, block: DesiredTable | None) -> PlannedTable:
+def _as_it_is(table: LiveTable, block: DesiredTable | None) -> PlannedTable:
     keys = recorded_keys(table.properties) | (block.properties.keys() if block else set())
     secret = recorded_secrets(table.properties).union(block.secret_keys if block else ())
-    return PlannedTable(table.id, table.location, _taken_over(table.properties, keys, secret))
+    return PlannedTable(table.id, table.location, _copied_properties(table.properties, keys, secret))
 
 
-def _made(source: CatalogInput, entry: Change | Blocked) -> PlannedTable:
-    """Return a table as the plan makes it, or would if it could."""
+def _as_planned(source: CatalogInput, entry: Change | Blocked) -> PlannedTable:
+    """Return the table of ``entry`` as the plan makes it, or would make it."""
     block = source.desired.tables.get(entry.identifier)
-    secret = block.secret_keys if block else frozenset[str]()  # those of the change were secret before, too
+    secret = block.secret_keys if block else frozenset[str]()  # a change also has keys that were secret before
     if isinstance(entry, Blocked):
         location = entry.unreferenced or entry.location
         properties: Mapping[str, str] = block.properties if block else {}
@@ -202,11 +202,11 @@ def _made(source: CatalogInput, entry: Change | Blocked) -> PlannedTable:
         location = entry.after.location if entry.after and not is_chosen else None
         properties = entry.after.properties if entry.after else {}
         secret |= set(entry.after.secret_keys) if entry.after else set()
-    return PlannedTable(entry.identifier, location, _taken_over(properties, properties, secret))
+    return PlannedTable(entry.identifier, location, _copied_properties(properties, properties, secret))
 
 
-def _taken_over(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:
-    """Return the properties that a mirror copies: no marks, reserved keys, secrets."""
+def _copied_properties(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:
+    """Return those of ``keys`` that a mirror copies, with values: no reserved keys and no secrets."""
     return {
         key: value
         for key in sorted(keys)

@@ -36,8 +36,8 @@ _SQL_NAMES = {
 }
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MOST_WRITTEN = 3
-"""Of how many columns the lines to write are shown."""
+_MOST_LINES = 3
+"""Lines are shown for up to this many columns."""
 
 
 def schema_remedy(
@@ -47,7 +47,7 @@ def schema_remedy(
     evolve: Evolve | None,
     served_as: Identifier | None = None,
 ) -> Params:
-    """Return what to write or to run about a blocking difference.
+    """Return the parameters of a remedy: lines to write or calls to run for a blocking difference.
 
     Args:
         blocking: the difference, not empty.
@@ -61,14 +61,14 @@ def schema_remedy(
     impossible = calls.add_all(blocking)
     if impossible:
         params["impossible"] = impossible
-    if calls.made():
+    if calls.in_order():
         params["code"] = calls.code()
     if calls.fills:
         params["fills"] = True
     if calls.rewritten:
         params["rewritten"] = tuple(calls.rewritten)
     renaming = rename_hint(blocking.missing, extra, location, served_as)
-    return {**_to_write(blocking, evolve), **params, **renaming}
+    return {**_manifest_lines(blocking, evolve), **params, **renaming}
 
 
 def code_by_service(table: Identifier, difference: SchemaDifference) -> str:
@@ -93,15 +93,15 @@ def _by_service(table: Identifier) -> str:
 
 
 def rename_hint(missing: Schema, extra: Schema, location: str, served_as: Identifier | None = None) -> Params:
-    """Return what to run if missing columns exist under other names."""
-    renames = {old: new for new, old in _renamed(missing, extra)}
+    """Return calls that rename columns if missing ones seem to exist under old names; else nothing."""
+    renames = {old: new for new, old in _likely_renames(missing, extra)}
     if not renames:
         return {}
     calls = _Calls(location, served_as, alters=[_rename(old, new) for old, new in renames.items()])
     return {"renames": renames, "rename_code": calls.code()}
 
 
-def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
+def _manifest_lines(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
     missing = tuple(column.name for column in blocking.missing)
     if blocking.unclear:
         return {"unclear": tuple(column.name for column in blocking.unclear)}
@@ -111,16 +111,16 @@ def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
         required = tuple(column.name for column in blocking.missing if not column.nullable)
         params: Params = {"evolves": evolve is Evolve.NEVER}
         return {**params, "relaxed": required} if required else params
-    live = [*(pair.found for pair in (*blocking.changed, *blocking.altered)), *blocking.extra]
+    live = [*(pair.actual for pair in (*blocking.changed, *blocking.altered)), *blocking.extra]
     lines = _lines(live)
-    if (live and not lines) or len(missing) > _MOST_WRITTEN:
+    if (live and not lines) or len(missing) > _MOST_LINES:
         return {}
     return {"added": missing, "lines": lines}
 
 
 def _lines(columns: Sequence[Column]) -> tuple[str, ...]:
     """Return schema lines for ``columns``; nothing if they are many or too complex."""
-    if len(columns) > _MOST_WRITTEN or any(column.metadata or "$" in column.name for column in columns):
+    if len(columns) > _MOST_LINES or any(column.metadata or "$" in column.name for column in columns):
         return ()
     return tuple(_line(column) for column in columns)
 
@@ -134,8 +134,8 @@ def _scalar(text: str) -> str:
     return text if _WORD.fullmatch(text) else json.dumps(text)
 
 
-def _renamed(missing: Schema, extra: Schema) -> Iterator[tuple[str, str]]:
-    """Yield the new and the old name of columns that can only be one renamed column."""
+def _likely_renames(missing: Schema, extra: Schema) -> Iterator[tuple[str, str]]:
+    """Yield the new and the old name of each missing column that has one match among ``extra``."""
     for column in missing:
         alike = [other for other in extra if (other.type, other.nullable) == (column.type, column.nullable)]
         rivals = [other for other in missing if (other.type, other.nullable) == (column.type, column.nullable)]
@@ -173,7 +173,7 @@ class _Calls:
         self.drops += [text_code(column.name) for column in difference.extra if "`" not in column.name]
         return tuple(impossible)
 
-    def made(self) -> list[str]:
+    def in_order(self) -> list[str]:
         """Return the calls in execution order."""
         calls = [f"alter_columns({', '.join(self.alters)})"] if self.alters else []
         calls += [f"alter_columns({', '.join(self.tightened)})"] if self.tightened else []
@@ -186,14 +186,14 @@ class _Calls:
 
     def code(self) -> str:
         """Return the Python of all calls; if one fails, those before it stay applied."""
-        calls = self.made()
+        calls = self.in_order()
         dataset = f"lance.dataset({_by_service(self.served_as)})" if self.served_as else dataset_code(self.location)
         if len(calls) == 1:
             return f"{dataset}.{calls[0]}"
         return "; ".join((f"ds = {dataset}", *(f"ds.{call}" for call in calls)))
 
     def _add(self, column: Column) -> bool:
-        """Add a missing column: with nulls, or with a constant if it is not nullable."""
+        """Add a missing column, filled with nulls or a constant; return False if pylance cannot."""
         if column.nullable:
             self.adds.append(column_code(column))
             return True
@@ -204,7 +204,8 @@ class _Calls:
         return True
 
     def _change(self, pair: ColumnPair) -> bool:
-        desired, live = pair.desired, pair.found
+        """Add the calls that change a column; return False if there are none that can."""
+        desired, live = pair.desired, pair.actual
         if pair.is_impossible:
             return False
         try:
@@ -261,9 +262,9 @@ class _Calls:
 
     def _copy(self, pair: ColumnPair, desired: Child, live: ArrowType) -> bool:
         """Change a type that pylance cannot cast, through a second column."""
-        name, other = pair.found.name, f"{pair.found.name}_new"
+        name, other = pair.actual.name, f"{pair.actual.name}_new"
         by_sql = all(isinstance(kind, ScalarType) and kind.name in _BY_SQL for kind in (desired.type, live))
-        if not by_sql or "`" in name or desired.nullable != pair.found.nullable or pair.found.metadata:
+        if not by_sql or "`" in name or desired.nullable != pair.actual.nullable or pair.actual.metadata:
             return False
         quoted = name if _PLAIN_NAME.fullmatch(name) else f"`{name}`"
         value = f"arrow_cast({quoted}, '{_sql(desired.type)}')"
@@ -291,7 +292,7 @@ def _children(kind: ArrowType) -> dict[str, Child] | None:
 
 
 def _casts(live: ArrowType, desired: ArrowType) -> bool:
-    """Return whether pylance's ``alter_columns`` casts ``found`` to ``desired``."""
+    """Return whether pylance's ``alter_columns`` casts type ``live`` to ``desired``."""
     match live, desired:
         case ScalarType(name=source), ScalarType(name=target):
             together = any(source in family and target in family for family in _FAMILIES)

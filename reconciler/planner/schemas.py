@@ -14,57 +14,58 @@ from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
 
 
 class ColumnPair(NamedTuple):
-    """One column as the block defines it and as the data has it.
+    """A column as the block defines it, and ``actual``, the same column as the data has it.
 
-    ``has_key``: the data has a primary key, which Lance never changes.
+    ``has_key``: some column of the data is in a primary key, which Lance never changes.
     """
 
     desired: Column
-    found: Column
+    actual: Column
     has_key: bool = False
 
     @property
     def is_renamed(self) -> bool:
         """Whether the data has the column under its old name."""
-        return self.desired.name != self.found.name
+        return self.desired.name != self.actual.name
 
     @property
     def is_relaxed(self) -> bool:
         """Whether the column becomes nullable."""
-        return self.desired.nullable and not self.found.nullable
+        return self.desired.nullable and not self.actual.nullable
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata to set."""
-        return {key: text for key, text in self.desired.metadata.items() if self.found.metadata.get(key) != text}
+        """The metadata to set: what the block names and the data lacks or has otherwise."""
+        return {key: text for key, text in self.desired.metadata.items() if self.actual.metadata.get(key) != text}
 
     @property
     def is_impossible(self) -> bool:
-        """Whether the pair differs in the primary key that the data has, or in the layout of its files."""
-        in_key = any(key.startswith(PRIMARY_KEY) for key in self.found.metadata)
+        """Whether no call can remove the difference: it is in the primary key, or in the layout of files."""
+        in_key = any(key.startswith(PRIMARY_KEY) for key in self.actual.metadata)
         changes_key = self.has_key and any(key.startswith(PRIMARY_KEY) for key in self.metadata)
         return (in_key and self.is_relaxed) or changes_key or not LAYOUTS.isdisjoint(self.metadata)
 
     @property
     def is_redefined(self) -> bool:
         """Whether more than the name differs; metadata that the block does not name does not count."""
-        one, other = self.desired, self.found
-        return (one.type, one.nullable) != (other.type, other.nullable) or bool(self.metadata)
+        desired, actual = self.desired, self.actual
+        return (desired.type, desired.nullable) != (actual.type, actual.nullable) or bool(self.metadata)
 
     @property
     def is_in_place(self) -> bool:
         """Whether pylance makes the change without reading a row."""
-        tightens = self.found.nullable and not self.desired.nullable
-        return self.desired.type == self.found.type and not tightens and not self.is_impossible
+        tightens = self.actual.nullable and not self.desired.nullable
+        return self.desired.type == self.actual.type and not tightens and not self.is_impossible
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """The differences between data's and a block's columns; false if there are none.
+    """The differences between the columns of a block and of data; false if there are none.
 
-    ``missing`` are in the block only, ``extra`` in the data only. ``altered`` differ in name, metadata, or in that the
-    block allows nulls, and no data is read or written to change that; ``changed`` differ in any other way. ``unclear``
-    may have been renamed already, or not; ``renamed`` certainly have, which is no difference.
+    ``missing`` are in the block only, ``extra`` in the data only. ``altered`` differ in ways that pylance changes
+    without reading data: in name, in metadata, or in that the block allows nulls. ``changed`` differ in any other way.
+    Of columns with ``renamed_from``, ``unclear`` may have been renamed already; ``renamed`` have been, which is no
+    difference.
     """
 
     missing: Schema = ()
@@ -79,12 +80,12 @@ class SchemaDifference:
 
     @property
     def grows(self) -> bool:
-        """Whether columns are added or altered without touching data."""
+        """Whether columns are added, or altered in place."""
         return bool(self.missing or self.altered)
 
     @property
     def commits(self) -> int:
-        """How many versions it takes: to add columns, to rename or relax them, and to set metadata."""
+        """The number of commits: to add columns, to rename or relax them, and to set metadata."""
         return sum(
             (
                 bool(self.missing),
@@ -105,15 +106,15 @@ class SchemaDifference:
         )
 
     def texts(self, asked_by: str = "the block") -> Iterator[str]:
-        """Yield one clause a column, secrets replaced; ``asked_by`` names the block."""
+        """Yield a clause for each column, without secrets; ``asked_by`` stands for the block."""
         for column in self.missing:
             yield f"`{column.name}` ({_text(column)}) is not in the data"
         for pair in (*self.changed, *self.altered):
-            desired, found = pair.desired, pair.found
+            desired, actual = pair.desired, pair.actual
             if pair.is_renamed:
-                yield f"`{desired.name}` is called `{found.name}` in the data"
+                yield f"`{desired.name}` is called `{actual.name}` in the data"
             if pair.is_redefined:
-                yield f"`{found.name}` is {_text(found)} in the data, {_text(desired)} in {asked_by}"
+                yield f"`{actual.name}` is {_text(actual)} in the data, {_text(desired)} in {asked_by}"
         for column in self.unclear:
             yield f"`{column.name}` has `renamed_from: {column.renamed_from}`, and the data may have it renamed already"
         for column in self.extra:
@@ -121,24 +122,24 @@ class SchemaDifference:
 
 
 def compare(desired: Schema, actual: Schema) -> SchemaDifference:
-    """Return how ``found`` (the data) differs from ``desired``; order does not count."""
+    """Return how ``actual``, the columns of data, differ from ``desired``; their order does not count."""
     live = {column.name: column for column in actual}
-    renames = resolve({one.name: one.renamed_from for one in desired if one.renamed_from is not None}, live)
-    gone = {*renames.pending.values()}
+    renames = resolve({column.name: column.renamed_from for column in desired if column.renamed_from is not None}, live)
+    old_names = {*renames.pending.values()}
     has_key = any(key.startswith(PRIMARY_KEY) for column in actual for key in column.metadata)
     missing: list[Column] = []
     altered: list[ColumnPair] = []
     changed: list[ColumnPair] = []
     for column in desired:
         origin = renames.pending.get(column.name)
-        there = live.get(origin or column.name) if origin or column.name not in gone else None
-        if there is None:
+        actual_column = live.get(origin or column.name) if origin or column.name not in old_names else None
+        if actual_column is None:
             missing.append(column)
             continue
-        pair = ColumnPair(column, there, has_key)
+        pair = ColumnPair(column, actual_column, has_key)
         if column.name not in renames.unclear and (pair.is_renamed or pair.is_redefined):
             (altered if pair.is_in_place else changed).append(pair)
-    known = {*(column.name for column in desired), *gone, *renames.unclear.values()}
+    known = {*(column.name for column in desired), *old_names, *renames.unclear.values()}
     return SchemaDifference(
         tuple(column for column in missing if column.name not in renames.unclear),
         tuple(altered),
@@ -164,13 +165,13 @@ def named_metadata(actual: Schema, desired: Schema) -> Schema:
 
 
 def without_renames(schema: Schema) -> Schema:
-    """Return the columns of a new dataset."""
+    """Return a block's columns without ``renamed_from``, as a new dataset gets them."""
     return tuple(replace(column, renamed_from=None) for column in schema)
 
 
 def evolved(actual: Schema, difference: SchemaDifference) -> Schema:
-    """Return ``actual`` with altered columns as they become, and missing ones added."""
-    altered = {pair.found.name: pair for pair in difference.altered}
+    """Return the columns of the data once altered columns are changed and missing ones added."""
+    altered = {pair.actual.name: pair for pair in difference.altered}
     changed = (_altered(column, altered[column.name]) if column.name in altered else column for column in actual)
     return (*changed, *without_renames(difference.missing))
 
@@ -186,7 +187,7 @@ def _altered(column: Column, pair: ColumnPair) -> Column:
 
 
 def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
-    """Return the columns of the data after the plan; None if unknown or blocked."""
+    """Return the columns that the data of a table has after apply; None if unknown or blocked."""
     if storage.kind is StorageKind.NOTHING:
         return None if desired.schema is None else without_renames(desired.schema)
     if desired.schema is None or storage.schema is None:
@@ -197,8 +198,11 @@ def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
 
 
 def _text(column: Column) -> str:
+    """Return the type, nullability and metadata of a column in words, without secrets."""
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
-        shown = redact_properties(column.metadata).items()  # in a saved plan, the data's has stand-ins already
-        text += " with metadata " + ", ".join(f"{key}={REDACTED if is_stand_in(text) else text}" for key, text in shown)
+        shown = redact_properties(column.metadata).items()  # a saved plan has stand-ins
+        text += " with metadata " + ", ".join(
+            f"{key}={REDACTED if is_stand_in(value) else value}" for key, value in shown
+        )
     return text
