@@ -1,4 +1,4 @@
-"""The registry of checks, and the context that each runs in."""
+"""Register checks, and provide the context that each runs in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 
 from reconciler import storage
 from reconciler.backends.base import Backend
-from reconciler.conformance.expectations import NotApplicable, NotInSpecificationError, ViolationError, equal, need
+from reconciler.conformance.expectations import (
+    NotApplicable,
+    NotInSpecificationError,
+    ViolationError,
+    equal,
+    require,
+)
 from reconciler.conformance.others import OthersNamespace
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -25,27 +31,28 @@ from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
-"""Adds an object that is not a Lance table at an identifier, without the backend; returns a function to remove it."""
+"""Creates an object that is not a Lance table, by other means than the backend; returns a function to remove it."""
 
 
 Offer = Callable[["Backend"], LanceNamespace]
-"""Returns the namespace to check for a backend."""
+"""Returns the ``LanceNamespace`` to check for a backend."""
 
 
-def offered(backend: Backend) -> LanceNamespace:
+def as_namespace(backend: Backend) -> LanceNamespace:
     """Return ``backend`` as a ``LanceNamespace``."""
     return backend.client if isinstance(backend, OthersNamespace) else CatalogNamespace(backend)
 
 
-_SERVICES_OWN = "metadata"
+_SERVICE_FOLDER = "metadata"
 
 
 @dataclass(frozen=True)
 class CheckContext:
     """The context of one check.
 
-    ``base`` is an empty namespace that can hold tables, created for this check. The methods are short forms of the
-    operations: identifiers in, plain values out, errors of the namespace.
+    ``base`` is an empty namespace for tables, created for this check; ``scratch`` the directory or URI for datasets
+    outside of the catalog. The methods call one operation each: they take identifiers, return plain values and raise
+    the errors of the namespace.
     """
 
     backend: Backend
@@ -53,7 +60,7 @@ class CheckContext:
     base: Identifier
     scratch: str
     add_foreign: AddForeign | None = None
-    offer: Offer = offered
+    offer: Offer = as_namespace
 
     @property
     def namespace(self) -> LanceNamespace:
@@ -63,75 +70,75 @@ class CheckContext:
     # ---- capabilities ----------------------------------------------------------------------------------------------
 
     @property
-    def nests(self) -> bool:
-        """Whether ``base`` can hold namespaces."""
-        if not self.is_ours:
+    def can_nest(self) -> bool:
+        """Whether namespaces can be created in ``base``."""
+        if not self.is_backend:
             return self._can_nest()
         able = self.backend.capabilities()
         return able.namespace_kinds is None and (able.max_depth is None or len(self.base) < able.max_depth)
 
     @property
-    def renames(self) -> bool:
+    def can_rename(self) -> bool:
         """Whether tables can be renamed in place, within ``base`` and into a sibling."""
         return self.backend.capabilities().renames((*self.base, "table"), (*self.base[:-1], "other", "table"))
 
     @property
-    def registers(self) -> bool:
-        """Whether the service registers data at a given location."""
+    def can_register(self) -> bool:
+        """Whether RegisterTable accepts a given location."""
         return not self.backend.capabilities().chooses_locations
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it is a backend, which promises more than the specification."""
+    def is_backend(self) -> bool:
+        """Whether a backend is checked, which promises more than the specification."""
         return not isinstance(self.backend, OthersNamespace)
 
-    def gives_place(self, table: Identifier) -> bool:
-        """Whether a table without a location gets a default one."""
-        return not self.is_ours or self.backend.default_location(table) is not None
+    def has_default_location(self, table: Identifier) -> bool:
+        """Return whether ``table`` can be created without a location."""
+        return not self.is_backend or self.backend.default_location(table) is not None
 
     def _can_nest(self) -> bool:
-        """Return whether a namespace can be created below ``base``, by creating one."""
+        """Create a namespace in ``base`` and remove it; return whether that succeeds."""
         tried = (*self.base, "lancens_nests")
         try:
             self.create(tried)
-            self.clear(tried)
+            self.remove_namespace(tried)
         except Exception:  # noqa: BLE001 - others raise any error
             return False
         return True
 
-    def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
-        """Return the identifier of a namespace below ``base``.
+    def nested_namespace(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
+        """Return the identifier for a namespace in ``base``; it is not created.
 
-        The check does not apply if none can be created. With ``with_tables``, both ``base`` and the namespace must be
+        Raise NotApplicable if none can be created. With ``with_tables``, both ``base`` and the namespace must be
         able to hold tables.
         """
-        need(self.nests, "namespaces do not nest here")
+        require(self.can_nest, "namespaces do not nest here")
         most = self.backend.capabilities().table_depths[1]
         fits = most is None or len(self.base) < most
-        need(fits or not with_tables, "a namespace that holds namespaces holds no tables here")
+        require(fits or not with_tables, "a namespace that holds namespaces holds no tables here")
         return (*self.base, name)
 
     # ---- locations and data ----------------------------------------------------------------------------------------
 
-    def place(self, identifier: Identifier, suffix: str = "") -> str:
-        """Return a location that the catalog accepts, one for each ``suffix``."""
-        if not self.is_ours:
-            return locations.join(self._place_of_others(), f"{identifier[-1]}{suffix}_{uuid.uuid4().hex[:8]}.lance")
+    def new_location(self, identifier: Identifier, suffix: str = "") -> str:
+        """Return a location that the catalog accepts for a table, another one for each ``suffix``."""
+        if not self.is_backend:
+            return locations.join(self._directory_of_others(), f"{identifier[-1]}{suffix}_{uuid.uuid4().hex[:8]}.lance")
         default = self.backend.default_location(identifier)
         if default is not None:
             return default if not suffix else f"{default.removesuffix('.lance')}_{suffix}.lance"
         bound = self.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT
-        need(not bound, "the catalog takes locations under its root only and has no default")
+        require(not bound, "the catalog takes locations under its root only and has no default")
         return self._in_scratch(identifier, suffix)
 
     def _in_scratch(self, identifier: Identifier, suffix: str = "") -> str:
         return locations.join(self.scratch, *identifier[:-1], f"{identifier[-1]}{suffix}.lance")
 
-    def _place_of_others(self) -> str:
-        """Return the directory in which the namespace itself creates tables."""
+    def _directory_of_others(self) -> str:
+        """Return the directory where the namespace creates tables, by declaring one."""
         table = (*self.base, "lancens_place")
         location = self.declare(table)
-        self.take_out(table)
+        self.remove_table(table)
         return location.rstrip("/").rpartition("/")[0]
 
     def write(self, location: str, rows: int = 3, mode: str = "create") -> None:
@@ -140,8 +147,8 @@ class CheckContext:
         data = pa.table({"id": list(range(rows))})
         lance.write_dataset(data, storage.pylance_uri(location), mode=mode, storage_options=options)
 
-    def real_table(self, identifier: Sequence[str], rows: int = 3) -> str:
-        """Register a dataset with ``rows`` rows and return its location.
+    def create_table_with_data(self, identifier: Sequence[str], rows: int = 3) -> str:
+        """Write and register a dataset with ``rows`` rows; return its location.
 
         If the service chooses locations, the dataset is written to the chosen one.
         """
@@ -149,7 +156,7 @@ class CheckContext:
             location = self.declare(identifier)
             self.write(location, rows)
         else:
-            location = self.place(tuple(identifier))
+            location = self.new_location(tuple(identifier))
             self.write(location, rows)
             self.register(identifier, location)
         return location
@@ -158,10 +165,10 @@ class CheckContext:
         """Return the number of rows of the dataset at ``location``."""
         return int(storage.open_dataset(location, self.backend.storage_options()).count_rows())
 
-    def data(self, location: str) -> Mapping[str, str]:
-        """Return a digest of each file of a dataset, or its rows if it is remote.
+    def file_digests(self, location: str) -> Mapping[str, str]:
+        """Return a digest of each file of a dataset by its path, or its rows if it is remote.
 
-        The folder `metadata`, which Iceberg services write below a table's location, does not count.
+        The folder `metadata`, which Iceberg services write below a table's location, is left out.
         """
         root = storage.local_path(location)
         if root is None:
@@ -172,20 +179,20 @@ class CheckContext:
             for path in sorted(root.rglob("*"))
             if path.is_file()
             and not path.name.startswith(".lance-")
-            and path.relative_to(root).parts[0] != _SERVICES_OWN
+            and path.relative_to(root).parts[0] != _SERVICE_FOLDER
         }
 
     @contextmanager
-    def untouched(self, *datasets: str) -> Iterator[None]:
-        """Raise ViolationError if the block changes a byte of the datasets at ``datasets``."""
-        before = [self.data(location) for location in datasets]
+    def data_unchanged(self, *datasets: str) -> Iterator[None]:
+        """Raise ViolationError if the block changes a file of the datasets."""
+        before = [self.file_digests(location) for location in datasets]
         yield
-        equal("the data files", [self.data(location) for location in datasets], before)
+        equal("the data files", [self.file_digests(location) for location in datasets], before)
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
     def call(self, operation: str, identifier: Sequence[str], **fields: Any) -> Any:
-        """Return the response of an operation, such as ``describe_table``."""
+        """Call an operation, such as ``describe_table``, and return its response."""
         return getattr(self.namespace, operation)(_request(operation, identifier, fields))
 
     def create(
@@ -202,8 +209,8 @@ class CheckContext:
         """DescribeNamespace; returns the properties."""
         return self.call("describe_namespace", identifier).properties or {}
 
-    def kept(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str | None]:
-        """Return the properties of a namespace in ``keys``; services add others."""
+    def namespace_properties_in(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str | None]:
+        """Return the properties of a namespace for ``keys``; services add others."""
         properties = self.namespace_properties(identifier)
         return {key: properties.get(key) for key in keys}
 
@@ -224,7 +231,7 @@ class CheckContext:
 
     def _needed_location(self, identifier: Identifier) -> str | None:
         """Return a location for a table if the catalog has no default one."""
-        if not self.is_ours or self.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT:
+        if not self.is_backend or self.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT:
             return None
         try:
             default = self.backend.default_location(self.backend.table_id(identifier))
@@ -244,7 +251,7 @@ class CheckContext:
         try:
             self.call("register_table", identifier, location=location, **fields)
         except InvalidInputError:
-            if self.is_ours:
+            if self.is_backend:
                 raise
             # Directories register their own content by its relative path.
             self.call("register_table", identifier, location=location.rpartition("/")[2], **fields)
@@ -253,29 +260,29 @@ class CheckContext:
         """DeregisterTable."""
         return self.call("deregister_table", identifier)
 
-    def take_out(self, identifier: Sequence[str]) -> None:
+    def remove_table(self, identifier: Sequence[str]) -> None:
         """Remove a table: by DeregisterTable, or by DropTable if that is unsupported."""
         try:
             self.deregister(identifier)
         except (NotImplementedError, UnsupportedOperationError):
             self.call("drop_table", identifier)
 
-    def clear(self, identifier: Identifier) -> None:
+    def remove_namespace(self, identifier: Identifier) -> None:
         """Drop a namespace and its content one by one, without CASCADE."""
         try:
             tables = self.tables(identifier)
         except NamespaceNotFoundError:
             return
         for name in tables:
-            self.take_out((*identifier, name))
+            self.remove_table((*identifier, name))
         try:
             below = self.namespaces(identifier)
         except Exception:
-            if self.is_ours and self.nests:
+            if self.is_backend and self.can_nest:
                 raise
             below = []
         for name in below:
-            self.clear((*identifier, name))
+            self.remove_namespace((*identifier, name))
         self.drop(identifier, mode="skip")
 
     def rename(self, identifier: Sequence[str], to: Sequence[str]) -> None:
@@ -288,37 +295,37 @@ class CheckContext:
         response: DescribeTableResponse = self.call("describe_table", identifier, **fields)
         return response
 
-    def detailed(self, identifier: Sequence[str]) -> DescribeTableResponse:
-        """DescribeTable with the metadata of a dataset that is there.
+    def describe_dataset(self, identifier: Sequence[str]) -> DescribeTableResponse:
+        """DescribeTable with ``load_detailed_metadata``, of a table with data.
 
-        The check does not apply to others that describe the entry alone: specifications of some catalogs allow that.
+        Raise NotApplicable if a namespace of others ignores the option, which specifications of some catalogs allow.
         """
-        if self.is_ours:
+        if self.is_backend:
             return self.describe(identifier, load_detailed_metadata=True)
         self.describe(identifier)
         try:
             response = self.describe(identifier, load_detailed_metadata=True)
         except Exception as error:
             raise NotApplicable(f"no load_detailed_metadata: {type(error).__name__}: {error}") from error
-        need(response.version is not None, "load_detailed_metadata is ignored")
+        require(response.version is not None, "load_detailed_metadata is ignored")
         return response
 
     def properties(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str]:
-        """Return those properties of a table that ``keys`` names; engines add others."""
+        """Return the properties of a table for ``keys``; engines add others."""
         properties = self.describe(identifier).properties or {}
         return {key: properties[key] for key in keys if key in properties}
 
-    def is_at(self, identifier: Sequence[str], location: str | None) -> None:
+    def expect_location(self, identifier: Sequence[str], location: str | None) -> None:
         """Raise ViolationError unless a table's entry has ``location``."""
-        self.same("the location", self.describe(identifier).location, location)
+        self.expect_same_location("the location", self.describe(identifier).location, location)
 
-    def same(self, label: str, actual: str | None, expected: str | None) -> None:
+    def expect_same_location(self, label: str, actual: str | None, expected: str | None) -> None:
         """Raise ViolationError unless two locations are the same."""
         if not locations.same(actual, expected):
             raise ViolationError(f"{label}: expected {expected!r}, got {actual!r}")
 
-    def pages(self, operation: str, names: Sequence[str]) -> None:
-        """Raise ViolationError unless pages of any size together hold ``names`` in order."""
+    def expect_pages(self, operation: str, names: Sequence[str]) -> None:
+        """Raise ViolationError unless pages of each size together list ``names`` in order."""
         kind = operation.removeprefix("list_")
         for limit in (1, 2, 5, 100):
             names_seen: list[str] = []
@@ -334,33 +341,35 @@ class CheckContext:
 
     # ---- temporary objects -----------------------------------------------------------------------------------------
 
-    def beside(self, suffix: str) -> Identifier:
-        """Return the identifier of a sibling of ``base``, which every catalog can hold."""
+    def sibling(self, suffix: str) -> Identifier:
+        """Return the identifier for a namespace beside ``base``; it is not created."""
         return (*self.base[:-1], self.base[-1] + suffix)
 
     @contextmanager
-    def second(self, properties: Mapping[str, str] | None = None, *, is_made: bool = True) -> Iterator[Identifier]:
-        """Yield a sibling of ``base``, created if ``is_made``, and clear it at the end."""
-        other = self.beside("_second")
+    def second_namespace(
+        self, properties: Mapping[str, str] | None = None, *, is_made: bool = True
+    ) -> Iterator[Identifier]:
+        """Yield a namespace beside ``base``, created if ``is_made``; remove it at the end."""
+        other = self.sibling("_second")
         try:
             if is_made:
                 self.create(other, properties)
             yield other
         finally:
             with suppress(NamespaceNotFoundError):
-                self.clear(other)
+                self.remove_namespace(other)
 
     @contextmanager
-    def foreign(self) -> Iterator[Identifier]:
-        """Yield the identifier of an object in ``base`` that is not a Lance table."""
+    def foreign_object(self) -> Iterator[Identifier]:
+        """Create an object in ``base`` that is not a Lance table; yield its identifier."""
         if self.add_foreign is None:
             raise NotApplicable("the caller passed no add_foreign")
         identifier = (*self.base, "theirs")
-        take_away = self.add_foreign(self.backend, identifier)
+        remove = self.add_foreign(self.backend, identifier)
         try:
             yield identifier
         finally:
-            take_away()
+            remove()
 
 
 class CheckOptions(TypedDict, total=False):
@@ -384,17 +393,17 @@ def _request(operation: str, identifier: Sequence[str], fields: Mapping[str, Any
 
 
 @contextmanager
-def prepared(
+def check_context(
     backend: Backend, connect: Callable[[], Backend], **options: Unpack[CheckOptions]
 ) -> Iterator[CheckContext]:
-    """Yield the context of a check, and remove the entries that it created.
+    """Create the namespace of a check, yield its context, and remove its entries.
 
     Data is never deleted, so datasets under the catalog's own root stay.
     """
     namespace, capabilities = tuple(options.get("namespace", ())), backend.capabilities()
     levels = max(1, capabilities.table_depths[0] - len(namespace), capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    offer = options.get("offer", offered)
+    offer = options.get("offer", as_namespace)
     context = CheckContext(backend, connect, base, options["scratch"], options.get("add_foreign"), offer)
     try:
         for depth in range(len(namespace) + 1, len(base) + 1):
@@ -402,7 +411,7 @@ def prepared(
         yield context
     finally:
         for depth in range(len(base), len(namespace), -1):
-            context.clear(base[:depth])
+            context.remove_namespace(base[:depth])
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -436,7 +445,7 @@ def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction]
 
     def register(function: CheckFunction) -> CheckFunction:
         def run(context: CheckContext) -> None:
-            if promised and not context.is_ours:
+            if promised and not context.is_backend:
                 raise NotInSpecificationError("lancens promises this of its backends, the specification does not")
             function(context)
 

@@ -1,4 +1,4 @@
-"""The assertions of checks, and the exceptions by which a check ends."""
+"""Define the assertions of checks, and the exceptions that end a check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ViolationError(AssertionError):
 
 
 class WrongErrorError(ViolationError):
-    """The call fails, as it should, with an error of another class or code."""
+    """The call fails as expected, but with an error of another class or code."""
 
 
 class NotApplicable(Exception):  # noqa: N818 - it is not an error
@@ -28,9 +28,9 @@ class NotInSpecificationError(NotApplicable):
     """The check is for backends of lancens: the specification does not cover it."""
 
 
-def need(able: bool, reason: str) -> None:
-    """Raise NotApplicable unless the backend is ``able``."""
-    if not able:
+def require(condition: bool, reason: str) -> None:
+    """Raise NotApplicable with ``reason`` unless the ``condition`` of a check holds."""
+    if not condition:
         raise NotApplicable(reason)
 
 

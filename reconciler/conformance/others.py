@@ -1,4 +1,4 @@
-"""An adapter to check any ``LanceNamespace``."""
+"""Adapt any ``LanceNamespace`` to the checks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Config(BackendConfig):
         return self.implementation
 
 
-def _not_of_the_interface(*_: object, **__: object) -> NoReturn:
+def _not_in_interface(*_: object, **__: object) -> NoReturn:
     raise NotInSpecificationError("the Lance namespace interface has no such operation")
 
 
 class OthersNamespace(Backend):
-    """``client`` as a backend: checks of the backend interface do not apply to it.
+    """Presents ``client`` as a backend, so that the checks of the specification run.
 
-    Nothing declares its capabilities; an Unsupported operation is one that it lacks.
+    Its capabilities are unknown: an operation that raises Unsupported counts as missing.
     """
 
     impl = "lance_namespace"
@@ -44,8 +44,8 @@ class OthersNamespace(Backend):
         super().__init__(implementation=impl, **{f"storage.{key}": value for key, value in storage.items()})
         self.client = client
 
-    scan = load_namespace = load_table = child_namespaces = child_tables = _not_of_the_interface
-    insert_namespace = remove_namespace = insert_table = remove_table = _not_of_the_interface
+    scan = load_namespace = load_table = child_namespaces = child_tables = _not_in_interface
+    insert_namespace = remove_namespace = insert_table = remove_table = _not_in_interface
 
 
 def connect(impl: str, config: Mapping[str, str]) -> Callable[[], OthersNamespace]:

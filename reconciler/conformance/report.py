@@ -15,7 +15,7 @@ from lance_namespace.errors import UnsupportedOperationError
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.conformance.context import REGISTERED, CheckOptions, ConformanceCheck, offered, prepared
+from reconciler.conformance.context import REGISTERED, CheckOptions, ConformanceCheck, as_namespace, check_context
 from reconciler.conformance.expectations import NotApplicable, NotInSpecificationError, WrongErrorError
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
@@ -43,7 +43,7 @@ class CheckResult:
 
     @property
     def failed(self) -> bool:
-        """Whether the behaviour is wrong, or an error is of another class than it has to be."""
+        """Whether the behaviour or the class of an error is wrong."""
         return self.outcome in (CheckOutcome.FAILED, CheckOutcome.WRONG_ERROR)
 
 
@@ -114,7 +114,7 @@ def run_check(
     ``connect`` returns another connection to the same catalog; ``options`` has the keys of :class:`CheckOptions`.
     """
     try:
-        with prepared(backend, connect, **options) as context:
+        with check_context(backend, connect, **options) as context:
             check.run(context)
     except NotInSpecificationError:
         raise
@@ -157,12 +157,12 @@ def run(
         ConfigError: the catalog cannot be reached, or no namespace can be created in ``namespace``.
         MissingExtraError, InvalidInputError: see ``reconciler.backends.registry.connect``.
     """
-    connect = _connection(impl, config)
+    connect = _connector(impl, config)
     results = []
     with closing(connect()) as backend, tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
         options: CheckOptions = {"namespace": namespace, "scratch": scratch or folder}
         location = _require_working_location(backend, connect, options)
-        if writing is not None and location is not None and _is_elsewhere(location):
+        if writing is not None and location is not None and _is_remote(location):
             writing(locations.place(location))
         for check in checks():
             if starting is not None:
@@ -177,8 +177,8 @@ def run(
     return Report(backend.namespace_id(), tuple(results))
 
 
-def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
-    """Return a function that connects to ``impl``."""
+def _connector(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
+    """Return a function that connects to ``impl``, a backend or a class path."""
     if impl in registry.names():
         return partial(registry.connect, impl, config)
     if "." not in impl:
@@ -186,21 +186,23 @@ def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
     return connect_others(impl, config)
 
 
-def _is_elsewhere(location: str) -> bool:
-    """Return whether a location is neither on this machine's disk nor in the memory of this process."""
+def _is_remote(location: str) -> bool:
+    """Return whether a location is outside this machine."""
     return locations.path_of(location) is None and locations.scheme(location) != "shared-memory"
 
 
 def _require_working_location(backend: Backend, connect: Callable[[], Backend], options: CheckOptions) -> str | None:
-    """Return where the checks write data, if known; raise if no namespace can be listed, or created, in the catalog.
+    """Check that namespaces can be listed and created; return where data is written.
+
+    The location is None if it is not known.
 
     Raises:
-        ConfigError: with the reason.
+        ConfigError: they cannot; the text has the reason.
     """
     namespace = options.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
-        offered(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
+        as_namespace(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
     except UnsupportedOperationError:
         pass
     except Exception as error:
@@ -215,9 +217,9 @@ def _require_working_location(backend: Backend, connect: Callable[[], Backend], 
             "create there would stay; name one that exists with `--namespace`"
         )
     try:
-        with prepared(backend, connect, **options) as context:
+        with check_context(backend, connect, **options) as context:
             with suppress(Exception):  # the checks report it
-                return context.place((*context.base, "table"))
+                return context.new_location((*context.base, "table"))
             return None
     except Exception as error:
         raise ConfigError(

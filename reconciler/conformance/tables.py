@@ -8,7 +8,7 @@ from lance_namespace import ListTablesRequest
 from lance_namespace import errors as spec
 
 from reconciler.conformance.context import CheckContext, check
-from reconciler.conformance.expectations import equal, need, raises
+from reconciler.conformance.expectations import equal, raises, require
 from reconciler.conformance.namespaces import awkward_properties
 from reconciler.model import errors as ours
 from reconciler.model import locations
@@ -27,24 +27,24 @@ def a_table_is_declared_and_found(context: CheckContext) -> None:
     context.call("table_exists", table)
     equal("the tables", context.tables(context.base), ["declared"])
     response = context.describe(table, with_table_uri=True)
-    context.same("the location", response.location, location)
+    context.expect_same_location("the location", response.location, location)
     equal("name and namespace", (response.table, response.namespace), ("declared", list(context.base)))
 
 
 @check("DeclareTable", promised=True)
 def a_given_location_is_kept(context: CheckContext) -> None:
     """The location asked for is the one in force."""
-    need(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
+    require(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "placed")
-    location = context.place(table, "here")
-    context.same("the answered location", context.declare(table, location=location), location)
-    context.is_at(table, location)
+    location = context.new_location(table, "here")
+    context.expect_same_location("the answered location", context.declare(table, location=location), location)
+    context.expect_location(table, location)
 
 
 @check("DeclareTable")
 def table_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
-    need(context.backend.capabilities().table_markers, "tables keep no properties")
+    require(context.backend.capabilities().table_markers, "tables keep no properties")
     table = (*context.base, "described")
     properties = awkward_properties(context)
     context.declare(table, properties)
@@ -56,9 +56,9 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
     """Declaring what exists raises TableAlreadyExists and changes nothing."""
     table = (*context.base, "twice")
     location = context.declare(table, {"first": "yes"})
-    other = context.place(table, "b") if context.is_ours else None
+    other = context.new_location(table, "b") if context.is_backend else None
     raises(spec.TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=other))
-    context.is_at(table, location)
+    context.expect_location(table, location)
     if context.backend.capabilities().table_markers:
         equal("the properties", context.properties(table, {"first": ""}), {"first": "yes"})
 
@@ -66,8 +66,8 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
 @check("DeclareTable")
 def a_table_needs_its_namespace(context: CheckContext) -> None:
     """Declaring in a namespace that does not exist raises NamespaceNotFound and creates nothing."""
-    missing = context.beside("_missing")
-    location = context.place((*context.base, "elsewhere")) if context.is_ours else None
+    missing = context.sibling("_missing")
+    location = context.new_location((*context.base, "elsewhere")) if context.is_backend else None
     raises(spec.NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=location))
     raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(missing))
 
@@ -85,11 +85,11 @@ def names_that_cannot_be_are_refused(context: CheckContext) -> None:
 def names_the_rule_excludes_are_refused(context: CheckContext) -> None:
     """Names the catalog's rule excludes raise InvalidInput before anything is sent."""
     rule = context.backend.capabilities().name_rule
-    need(rule is not None, "the catalog has no rule of its own for names")
+    require(rule is not None, "the catalog has no rule of its own for names")
     assert rule is not None
     folded = [name.lower() if context.backend.capabilities().folds_case else name for name in _UNLIKELY_NAMES]
     refused = [name for name in folded if not rule.pattern.fullmatch(name)]
-    need(bool(refused), "the rule takes every name tried")
+    require(bool(refused), "the rule takes every name tried")
     for name in refused:
         raises(spec.InvalidInputError, partial(context.declare, (*context.base, name)))
 
@@ -102,11 +102,12 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
     if context.backend.capabilities().folds_case:
         context.describe(spelled)
         raises(
-            spec.TableAlreadyExistsError, lambda: context.declare(spelled, location=context.place((*context.base, "x")))
+            spec.TableAlreadyExistsError,
+            lambda: context.declare(spelled, location=context.new_location((*context.base, "x"))),
         )
     else:
         rule = context.backend.capabilities().name_rule
-        need(rule is None or rule.pattern.fullmatch("MixedCase") is not None, "names have no upper case here")
+        require(rule is None or rule.pattern.fullmatch("MixedCase") is not None, "names have no upper case here")
         raises(spec.TableNotFoundError, lambda: context.describe(spelled))
 
 
@@ -114,7 +115,7 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
 def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Identifiers with too few or too many namespaces for a table raise InvalidInput."""
     fewest, most = context.backend.capabilities().table_depths
-    need(fewest > 0 or most is not None, "tables can have any depth")
+    require(fewest > 0 or most is not None, "tables can have any depth")
     if fewest > 0:
         raises(spec.InvalidInputError, lambda: context.describe([*["level"] * (fewest - 1), "table"]))
     if most is not None:
@@ -126,19 +127,19 @@ def default_locations_differ(context: CheckContext) -> None:
     """Each table has a default location of its own, and it stays the same."""
     first, second = ((*context.base, name) for name in ("first", "second"))
     defaults = [context.backend.default_location(table) for table in (first, second)]
-    need(None not in defaults, "the catalog has no default location")
+    require(None not in defaults, "the catalog has no default location")
     equal("two tables in one place", locations.same(defaults[0], defaults[1]), expected=False)
     equal("the default location asked again", context.backend.default_location(first), defaults[0])
     if not context.backend.capabilities().ignores_location:
-        context.same("the location in force", context.declare(first), defaults[0])
+        context.expect_same_location("the location in force", context.declare(first), defaults[0])
 
 
 @check("DeclareTable", promised=True)
 def locations_outside_the_root_are_refused(context: CheckContext) -> None:
     """Where tables stay under a root, a location elsewhere, or one that climbs out, raises InvalidInput."""
-    need(context.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
+    require(context.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
     table = (*context.base, "outside")
-    inside = context.place(table)
+    inside = context.new_location(table)
     for location in ("/somewhere/else.lance", "s3://another-bucket/x.lance", f"{inside}/../../../../out.lance"):
         raises(spec.InvalidInputError, partial(context.declare, table, location=location))
     equal("the tables", context.tables(context.base), [])
@@ -150,7 +151,7 @@ def a_missing_table_is_not_found(context: CheckContext) -> None:
     missing = (*context.base, "missing")
     raises(spec.TableNotFoundError, lambda: context.describe(missing))
     raises(spec.TableNotFoundError, lambda: context.call("table_exists", missing))
-    nowhere = (*context.beside("_missing"), "table")
+    nowhere = (*context.sibling("_missing"), "table")
     raises(_MISSING, lambda: context.describe(nowhere))
 
 
@@ -160,15 +161,15 @@ def tables_are_listed_in_pages(context: CheckContext) -> None:
     names = [f"t{number}" for number in range(5)]
     for name in reversed(names):
         context.declare((*context.base, name))
-    context.pages("list_tables", names)
-    if context.is_ours:
+    context.expect_pages("list_tables", names)
+    if context.is_backend:
         raises(spec.InvalidInputError, lambda: context.call("list_tables", context.base, limit=-1))
 
 
 @check("ListTables")
 def declared_tables_can_be_left_out(context: CheckContext) -> None:
     """With include_declared false, only tables with data are listed."""
-    context.real_table((*context.base, "real"))
+    context.create_table_with_data((*context.base, "real"))
     context.declare((*context.base, "declared"))
     with_data = context.call("list_tables", context.base, include_declared=False)
     equal("the tables with data", with_data.tables, ["real"])
@@ -182,9 +183,9 @@ def declared_tables_can_be_left_out(context: CheckContext) -> None:
 def all_tables_are_listed(context: CheckContext) -> None:
     """ListAllTables holds the string identifiers of tables at every depth."""
     tables = [(*context.base, "outer")]
-    if context.nests and context.backend.capabilities().table_depths[1] is None:
-        context.create(context.nested())
-        tables.append((*context.nested(), "inner"))
+    if context.can_nest and context.backend.capabilities().table_depths[1] is None:
+        context.create(context.nested_namespace())
+        tables.append((*context.nested_namespace(), "inner"))
     for table in tables:
         context.declare(table)
     listed = set(context.namespace.list_all_tables(ListTablesRequest()).tables)
@@ -195,7 +196,7 @@ def all_tables_are_listed(context: CheckContext) -> None:
 def altering_a_table_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key and the location stay."""
     capabilities = context.backend.capabilities()
-    need(capabilities.alter_table and capabilities.table_markers, "the properties of a table cannot be changed")
+    require(capabilities.alter_table and capabilities.table_markers, "the properties of a table cannot be changed")
     table = (*context.base, "altered")
     location = context.declare(table, {"unknown": "stays", "old": "1", "both": "1"})
     changes = PropertyChanges({"both": "2", "new": "größer"}, frozenset({"old", "never there"}))
@@ -203,24 +204,24 @@ def altering_a_table_merges(context: CheckContext) -> None:
     expected = {"unknown": "stays", "both": "2", "new": "größer"}
     equal("the properties", context.properties(table, {**expected, "old": ""}), expected)
     equal("the answer", {key: answer.properties.get(key) for key in expected}, expected)
-    context.is_at(table, location)
+    context.expect_location(table, location)
 
 
 @check("AlterTable", promised=True)
 def a_table_is_relocated(context: CheckContext) -> None:
     """The entry moves to the new location; properties stay, and the data at both places does too."""
     able = context.backend.capabilities()
-    need(able.relocate_table, "the location of a table cannot be changed")
-    need(not able.ignores_location, "the catalog chooses the location itself")
+    require(able.relocate_table, "the location of a table cannot be changed")
+    require(not able.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "moved")
-    old, new = context.place(table, "old"), context.place(table, "new")
+    old, new = context.new_location(table, "old"), context.new_location(table, "new")
     context.write(old)
     context.write(new, rows=5)
-    with context.untouched(old, new):
+    with context.data_unchanged(old, new):
         context.register(table, old, {"kept": "yes"})
         answer = context.backend.alter_table(table, PropertyChanges(), new)
-    context.same("the answered location", answer.location, new)
-    context.is_at(table, new)
+    context.expect_same_location("the answered location", answer.location, new)
+    context.expect_location(table, new)
     if able.table_markers:
         equal("the properties", context.properties(table, {"kept": ""}), {"kept": "yes"})
 
@@ -228,7 +229,7 @@ def a_table_is_relocated(context: CheckContext) -> None:
 @check("AlterTable", promised=True)
 def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table cannot be altered: TableNotFound, and it is not created."""
-    need(context.backend.capabilities().alter_table, "the properties of a table cannot be changed")
+    require(context.backend.capabilities().alter_table, "the properties of a table cannot be changed")
     raises(
         (ours.TableNotFoundError, ours.NamespaceNotFoundError),
         lambda: context.backend.alter_table((*context.base, "missing"), PropertyChanges({"a": "b"})),
@@ -239,17 +240,17 @@ def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
 @check("RenameTable")
 def a_table_is_renamed_in_place(context: CheckContext) -> None:
     """Location, properties and data stay, and the old name is free."""
-    need(context.renames, "tables are not renamed in place")
+    require(context.can_rename, "tables are not renamed in place")
     capabilities = context.backend.capabilities()
     old, new = (*context.base, "old"), (*context.base, "new")
-    location = context.real_table(old)
+    location = context.create_table_with_data(old)
     if capabilities.alter_table and capabilities.table_markers:
         context.backend.alter_table(old, PropertyChanges({"kept": "größer"}))
-    with context.untouched(location):
+    with context.data_unchanged(location):
         context.rename(old, new)
     equal("the tables", context.tables(context.base), ["new"])
     raises(spec.TableNotFoundError, lambda: context.describe(old))
-    context.is_at(new, location)
+    context.expect_location(new, location)
     if capabilities.alter_table and capabilities.table_markers:
         equal("the properties", context.properties(new, {"kept": ""}), {"kept": "größer"})
     equal("the rows", context.rows(location), 3)
@@ -258,29 +259,29 @@ def a_table_is_renamed_in_place(context: CheckContext) -> None:
 @check("RenameTable")
 def a_table_is_renamed_into_another_namespace(context: CheckContext) -> None:
     """The namespace may be another one; it has to exist."""
-    need(context.renames, "tables are not renamed in place")
-    location = context.real_table((*context.base, "table"))
-    missing = (*context.beside("_second"), "table")
+    require(context.can_rename, "tables are not renamed in place")
+    location = context.create_table_with_data((*context.base, "table"))
+    missing = (*context.sibling("_second"), "table")
     raises(spec.NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), missing))
     equal("the tables", context.tables(context.base), ["table"])
-    with context.second() as other:
+    with context.second_namespace() as other:
         context.rename((*context.base, "table"), (*other, "renamed"))
         equal("the tables there and here", (context.tables(other), context.tables(context.base)), (["renamed"], []))
-        context.is_at((*other, "renamed"), location)
+        context.expect_location((*other, "renamed"), location)
         equal("the rows", context.rows(location), 3)
 
 
 @check("RenameTable")
 def a_name_that_is_taken_is_refused(context: CheckContext) -> None:
     """Renaming to the name of another table raises TableAlreadyExists and changes neither; a missing one is missing."""
-    need(context.renames, "tables are not renamed in place")
+    require(context.can_rename, "tables are not renamed in place")
     first, second = (*context.base, "first"), (*context.base, "second")
     table_locations = context.declare(first), context.declare(second)
     raises(spec.TableAlreadyExistsError, lambda: context.rename(first, second))
     raises(spec.TableNotFoundError, lambda: context.rename((*context.base, "missing"), (*context.base, "third")))
     equal("the tables", context.tables(context.base), ["first", "second"])
     for table, location in zip((first, second), table_locations, strict=True):
-        context.is_at(table, location)
+        context.expect_location(table, location)
 
 
 @check("DeregisterTable")
@@ -289,7 +290,7 @@ def a_table_is_deregistered(context: CheckContext) -> None:
     table = (*context.base, "gone")
     location = context.declare(table)
     answer = context.deregister(table)
-    context.same("the answered location", answer.location, location)
+    context.expect_same_location("the answered location", answer.location, location)
     raises(spec.TableNotFoundError, lambda: context.describe(table))
     raises(spec.TableNotFoundError, lambda: context.deregister(table))
     equal("the tables", context.tables(context.base), [])
@@ -300,11 +301,12 @@ def a_table_is_deregistered(context: CheckContext) -> None:
 @check("DeregisterTable", promised=True)
 def only_lance_tables_are_deregistered(context: CheckContext) -> None:
     """A foreign object is not listed, not described and not deregistered, and its name is taken."""
-    with context.foreign() as foreign:
+    with context.foreign_object() as foreign:
         equal("the tables", context.tables(context.base), [])
         raises((spec.TableNotFoundError, spec.InvalidInputError), lambda: context.describe(foreign))
         raises((spec.TableNotFoundError, spec.InvalidInputError), lambda: context.deregister(foreign))
         raises(
-            spec.TableAlreadyExistsError, lambda: context.declare(foreign, location=context.place((*context.base, "x")))
+            spec.TableAlreadyExistsError,
+            lambda: context.declare(foreign, location=context.new_location((*context.base, "x"))),
         )
         equal("the tables of a scan", [table for table in context.backend.scan().tables if table == foreign], [])

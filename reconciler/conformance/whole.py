@@ -12,7 +12,7 @@ from lance_namespace import errors as spec
 
 from reconciler.backends.base import snapshot_within
 from reconciler.conformance.context import CheckContext, check
-from reconciler.conformance.expectations import ViolationError, equal, need
+from reconciler.conformance.expectations import ViolationError, equal, require
 from reconciler.model.columns import Column
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import ChildrenOf, Identifier, Only, Scope
@@ -20,26 +20,26 @@ from reconciler.model.names import ChildrenOf, Identifier, Only, Scope
 _THREADS = 8
 
 
-def _furnish(context: CheckContext) -> None:
-    """Create tables and, where they nest, namespaces below ``base``."""
+def _create_tables(context: CheckContext) -> None:
+    """Create tables and, if namespaces nest, namespaces in ``base``."""
     for name in ("alpha", "beta"):
         context.declare((*context.base, name), {"named": name})
-    if context.nests and context.backend.capabilities().table_depths[1] is None:
-        inner = context.nested()
+    if context.can_nest and context.backend.capabilities().table_depths[1] is None:
+        inner = context.nested_namespace()
         context.create(inner, {"inner": "yes"})
         context.declare((*inner, "gamma"))
         context.create((*inner, "empty"))
 
 
-def _under(context: CheckContext) -> Scope:
+def _scope_below_base(context: CheckContext) -> Scope:
     return Scope(("/".join((*context.base, "**")),))
 
 
 @check("scan", promised=True)
 def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
     """A scan returns each namespace and table that listing and describing find, with the same properties."""
-    _furnish(context)
-    seen = context.backend.scan(_under(context))
+    _create_tables(context)
+    seen = context.backend.scan(_scope_below_base(context))
     todo = [context.base]
     spaces, tables = set(), set()
     while todo:
@@ -54,7 +54,7 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
             if scanned is None:
                 raise ViolationError(f"the scan lacks the table {(*parent, name)}")
             equal(f"the properties of {name}", dict(scanned.properties), response.properties)
-            context.same(f"the location of {name}", scanned.location, response.location)
+            context.expect_same_location(f"the location of {name}", scanned.location, response.location)
         if len(parent) < (context.backend.capabilities().max_depth or len(parent) + 1):
             todo += [(*parent, name) for name in context.namespaces(parent)]
     depth = len(context.base)
@@ -73,8 +73,8 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
 @check("scan", promised=True)
 def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
     """A scope selects tables; the namespaces above them are part of the answer, others are not."""
-    _furnish(context)
-    with context.second() as other:
+    _create_tables(context)
+    with context.second_namespace() as other:
         context.declare((*other, "alpha"))
         seen = context.backend.scan(Scope(("/".join((*context.base, "al*")),)))
         equal("the tables", set(seen.tables), {(*context.base, "alpha")})
@@ -85,8 +85,8 @@ def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
 @check("scan", promised=True)
 def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> None:
     """A scan of literal names returns exactly its part of a full scan, and the namespaces above."""
-    _furnish(context)
-    sibling = context.beside("_second")
+    _create_tables(context)
+    sibling = context.sibling("_second")
     inner, missing = (*context.base, "inner"), (*context.base, "lancens_check_never_made")
     scopes = (
         ChildrenOf([context.base]),
@@ -95,7 +95,7 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
         Only([(*context.base, "alpha"), missing]),
         Only([(*inner, "gamma"), (*sibling, "alpha")]),
     )
-    with context.second():
+    with context.second_namespace():
         context.declare((*sibling, "alpha"), {"named": "the other's"})
         parts = [context.backend.scan(scope) for scope in scopes]
         whole = context.backend.scan()
@@ -108,13 +108,13 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
 @check("scan", promised=True)
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
     """A table of another format is among the foreign tables of its namespace, without those of other namespaces."""
-    need(context.add_foreign is not None, "the caller passed no add_foreign")
+    require(context.add_foreign is not None, "the caller passed no add_foreign")
     foreign_tables = partial(context.backend.foreign_tables, context.base)
     context.declare((*context.base, "ours"))
     equal("the foreign tables before", [table.id for table in foreign_tables()], [])
-    with context.foreign():
+    with context.foreign_object():
         foreign_ids = [foreign.id for foreign in foreign_tables()]
-        need(bool(foreign_ids), "the backend does not list foreign tables")
+        require(bool(foreign_ids), "the backend does not list foreign tables")
         equal("the foreign tables", foreign_ids, [(*context.base, "theirs")])
         for names, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
             equal(f"the foreign tables named {names}", [table.id[-1] for table in foreign_tables(names)], expected)
@@ -150,18 +150,18 @@ def threads_declare_the_same_table(context: CheckContext) -> None:
 @check("concurrency", promised=True)
 def threads_create_the_same_namespace(context: CheckContext) -> None:
     """Eight threads create one namespace: one succeeds, the others get NamespaceAlreadyExists."""
-    with context.second(is_made=False) as other:
+    with context.second_namespace(is_made=False) as other:
         won = _winners(spec.NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
         equal("how many succeeded", len(won), 1)
 
 
-def _winners(loses: type[Exception], attempt: Callable[[int], object]) -> list[int]:
-    """Return the numbers of the threads whose ``attempt`` did not raise ``loses``."""
+def _winners(expected: type[Exception], attempt: Callable[[int], object]) -> list[int]:
+    """Call ``attempt`` in all threads; return the numbers of those that did not raise ``expected``."""
 
     def run(number: int) -> int | None:
         try:
             attempt(number)
-        except loses:
+        except expected:
             return None
         return number
 
@@ -177,7 +177,7 @@ class _RefusedError(Exception):
 def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
     """Each change passes the object that it alters, renames or removes to a check; if that refuses, nothing changes."""
     backend, table = context.backend, (*context.base, "checked")
-    need(backend.checks_at_commit, "the catalog has no check at commit")
+    require(backend.checks_at_commit, "the catalog has no check at commit")
     able, changes = backend.capabilities(), PropertyChanges({"named": "after"})
     context.declare(table, {"named": "before"})
     seen: list[Identifier] = []
@@ -187,7 +187,7 @@ def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
         raise _RefusedError
 
     checked = backend.checking(refuse)
-    with context.second() as space:
+    with context.second_namespace() as space:
         calls: list[tuple[Identifier, Callable[[], object]]] = [
             (table, lambda: checked.remove_table(table)),
             (space, lambda: checked.remove_namespace(space)),
@@ -196,7 +196,7 @@ def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
             calls.append((table, lambda: checked.alter_table(table, changes)))
         if able.alter_namespace:
             calls.append((space, lambda: checked.alter_namespace(space, changes)))
-        if context.renames:
+        if context.can_rename:
             calls.append((table, lambda: checked.rename_table(table, (*context.base, "renamed"))))
         columns = backend.columns_to_show((Column("a", "int64"),))
         if columns is not None and able.alter_table:
@@ -214,11 +214,11 @@ def a_second_connection_sees_the_same(context: CheckContext) -> None:
     """A second connection to the same catalog sees an entry as soon as it is created."""
     other = context.connect()
     try:
-        need(other.namespace_id() == context.backend.namespace_id(), "each connection is a catalog of its own")
+        require(other.namespace_id() == context.backend.namespace_id(), "each connection is a catalog of its own")
         context.declare((*context.base, "shared"))
         seen = replace(context, backend=other)
         equal("the tables", seen.tables(context.base), ["shared"])
-        seen.take_out((*context.base, "shared"))
+        seen.remove_table((*context.base, "shared"))
         equal("the tables after the other's deregister", context.tables(context.base), [])
     finally:
         if other is not context.backend:
