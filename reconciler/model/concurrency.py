@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -25,9 +26,29 @@ def in_parallel(function: Callable[[ItemT], ResultT], items: Iterable[ItemT], co
     todo = list(items)
     if len(todo) <= 1 or concurrency == 1:
         return [function(item) for item in todo]
-    pool = ThreadPoolExecutor(max_workers=min(concurrency, len(todo)))
+    # Workers take items from one queue: a future for each would cost more than a look at a local file.
+    pending, failures = deque(enumerate(todo)), dict[int, BaseException]()
+    results: dict[int, ResultT] = {}
     context = copy_context()  # workers see the caller's context variables
-    try:
-        return list(pool.map(lambda item: context.copy().run(function, item), todo))
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+    def work() -> None:
+        while True:
+            try:
+                position, item = pending.popleft()
+            except IndexError:
+                return
+            try:
+                results[position] = context.copy().run(function, item)
+            except BaseException as error:
+                failures[position] = error
+                pending.clear()
+                raise
+
+    with ThreadPoolExecutor(max_workers=min(concurrency, len(todo))) as pool:
+        try:
+            wait([pool.submit(work) for _ in range(min(concurrency, len(todo)))])
+        finally:
+            pending.clear()
+    if failures:
+        raise failures[min(failures)]
+    return [results[position] for position in range(len(todo))]
