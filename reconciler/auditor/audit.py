@@ -55,7 +55,7 @@ from reconciler.operations.connections import catalog_specs, secret_places_of
 from reconciler.operations.plan import reference
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.tasks import probe_tasks, row_tasks
-from reconciler.planner.placeholders import hiding
+from reconciler.planner.placeholders import location_hider
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,7 +157,7 @@ def _with_manifest_locations(document: AuditDocument, manifest: Manifest) -> Aud
     quoted = partial(json.dumps, ensure_ascii=False)
     replacements = {quoted(location)[1:-1]: quoted(text)[1:-1] for location, text in secret_places_of(manifest).items()}
     return (
-        AuditDocument.model_validate_json(hiding(replacements)(document.model_dump_json()))
+        AuditDocument.model_validate_json(location_hider(replacements)(document.model_dump_json()))
         if replacements
         else document
     )

@@ -20,7 +20,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import is_sensitive, scrub, slow_digest
-from reconciler.planner.placeholders import hiding
+from reconciler.planner.placeholders import location_hider
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -304,7 +304,7 @@ def missing_roots(manifest: Manifest, names: Collection[str] | None = None) -> l
 
     Outside a plan, a typo would pass unnoticed.
     """
-    sentences, hide = [], hiding(secret_places_of(manifest))
+    sentences, hide = [], location_hider(secret_places_of(manifest))
     for spec in catalog_specs(manifest, names):
         with spec.connect() as backend:
             root = missing_root(backend)

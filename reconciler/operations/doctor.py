@@ -21,7 +21,7 @@ from reconciler.model.errors import CatalogError, ErrorCode, LancensError
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import join
 from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root, secret_places_of
-from reconciler.planner.placeholders import hiding
+from reconciler.planner.placeholders import location_hider
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -62,7 +62,7 @@ def doctor(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> lis
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
     catalogs = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
-    hide = hiding(secret_places_of(manifest))
+    hide = location_hider(secret_places_of(manifest))
     return [replace(check, detail=hide(check.detail)) for checks in catalogs for check in checks]
 
 

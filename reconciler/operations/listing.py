@@ -19,7 +19,7 @@ from reconciler.model.redaction import redact_properties
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.plan import plan, selected_in, selection_of
 from reconciler.planner.entries import Blocked, Change, Protection
-from reconciler.planner.placeholders import hiding
+from reconciler.planner.placeholders import location_hider
 from reconciler.planner.views import column_text
 
 Which: TypeAlias = Literal["all", "owned", "unmanaged", "blocked"]
@@ -71,7 +71,7 @@ def list_tables(
         ]
     if select and not matching:
         raise SelectionError(f"{', '.join(f'`{glob}`' for glob in select)}: no live table has such an address")
-    hide = hiding(places_of(manifest))
+    hide = location_hider(places_of(manifest))
     tables = [_listed(connection, table, hide) for connection, table in matching if _counts(connection, table, which)]
     return sorted(tables, key=lambda listed: listed.address), sum(map(len, read))
 
@@ -149,7 +149,7 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
         identifier = tuple((path.lower() if folds else path).split("/"))
         snapshot = connection.spec.scan(connection.backend, Only([identifier]))
         live = snapshot.tables.get(identifier) or snapshot.namespaces.get(identifier)
-        hide = hiding(places_of(manifest))
+        hide = location_hider(places_of(manifest))
     desired = connection.desired.tables.get(identifier) or connection.desired.namespaces.get(identifier)
     mirror = connection.desired.mirror
     every: tuple[Change | Protection | Blocked, ...] = (

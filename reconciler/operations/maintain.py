@@ -23,7 +23,7 @@ from reconciler.operations.plan import check_globs, input_of, reference, selecte
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
 from reconciler.planner.outcome import CatalogContext
-from reconciler.planner.placeholders import hide_places
+from reconciler.planner.placeholders import hide_locations
 from reconciler.planner.plan import Options, Plan, WorkLimits
 
 _NO_LIMITS = WorkLimits()
@@ -80,7 +80,7 @@ def plan_maintenance(
     options = Options(select=tuple(select), maintain=True, limits=limits)
     of = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
     planned = plan_jobs(of, manifest.thresholds, options, catalogs, tables)
-    return hide_places(planned, places_of(manifest))
+    return hide_locations(planned, places_of(manifest))
 
 
 def maintain(

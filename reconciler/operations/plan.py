@@ -23,7 +23,7 @@ from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.facts import CatalogInput, PlanOptions
 from reconciler.planner.mirrors import with_sources
-from reconciler.planner.placeholders import hide_places, show_places
+from reconciler.planner.placeholders import hide_locations, restore_locations
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, check_removals
 
 
@@ -123,7 +123,7 @@ def plan_with(
         planned = driver.planning.plan(reference(manifest), manifest.thresholds, options)
         if not allow_mass_removal:
             check_removals(planned)
-        return hide_places(planned, places_of(manifest))
+        return hide_locations(planned, places_of(manifest))
 
 
 def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
@@ -224,7 +224,7 @@ def describe_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAU
         return {}
     with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
         options = {name: connection.backend.storage_options() for name, connection in connections.items()}
-        shown = show_places(plan, places_of(manifest)).changes
+        shown = restore_locations(plan, places_of(manifest)).changes
     going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
     texts = in_parallel(lambda change: _data_text(change, options[change.catalog]), going, parallelism)
     return {change.key: text for change, text in zip(going, texts, strict=True) if text}

@@ -34,7 +34,7 @@ from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, pl
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.outcome import CatalogContext
-from reconciler.planner.placeholders import hide_places, hiding, show_places
+from reconciler.planner.placeholders import hide_locations, location_hider, restore_locations
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, removes_too_much
 from reconciler.planner.planning import Planning
 from reconciler.planner.views import ObjectView
@@ -185,13 +185,13 @@ def follow(
         catalogs: the catalogs that the plan changes and those they mirror, without live state and facts, each with the
             leftovers of interrupted runs that the plan removes and the catalog confirms.
         places_of: returns the locations of the tables in question and where symbolic links lead now; opens no storage.
-        shown: what the plan shows for resolved locations (see ``placeholders.hide_places``).
+        shown: what the plan shows for resolved locations (see ``placeholders.hide_locations``).
 
     Raises:
         PlanFileError: the replanned changes or fingerprints differ.
         StalePlanError: they differ, and so do locations that the catalog decides about.
     """
-    plan = show_places(saved, shown)
+    plan = restore_locations(saved, shown)
     sources = {name: source for name, (source, _) in catalogs.items()}
     moved: list[str] = []
     derived = (
@@ -201,9 +201,11 @@ def follow(
     )
     if next(_errors(plan, derived), None) is not None:
         if moved:
-            raise StalePlanError(f"{count(len(moved), 'location')} moved since it was made", *map(hiding(shown), moved))
+            raise StalePlanError(
+                f"{count(len(moved), 'location')} moved since it was made", *map(location_hider(shown), moved)
+            )
         # The plan shows all forms of a location as one.
-        for error in _errors(saved, hide_places(derived, shown)):
+        for error in _errors(saved, hide_locations(derived, shown)):
             raise _edited(error)
     return plan.model_copy(update={"changes": derived.changes})
 

@@ -18,14 +18,14 @@ from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Remark
 
 _NAMESPACES_NAMED = 5
-_NAMED = 3
+_NAMES_SHOWN = 3
 _NAMESPACE, _NAME = slice(0, -1), slice(-1, None)
 
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Remark]) -> Iterator[Note]:
-    """Yield the notes of a scan, one for each topic and namespace of ``remarks``.
+    """Yield the notes of the scan, and one for each topic and namespace of ``remarks``.
 
-    A topic with many namespaces is one note.
+    If a topic has remarks in many namespaces, they are one note.
     """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for sentence in (*source.live.notes, *source.facts.notes):
@@ -36,19 +36,19 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
         unsafe: Params = {"key": safeguard.key, "value": safeguard.value, "detail": safeguard.danger}
         hazardous: Params = {"key": safeguard.hazard or "", "detail": safeguard.danger}
         guards = {NoteCode.UNSAFE: unsafe, NoteCode.HAZARDOUS: hazardous}
-    for topic, scope, remark in _counted(catalog, remarks):
+    for topic, scope, remark in _by_topic(catalog, remarks):
         about: Params = {"where": scope, "count": remark.count, "name": remark.identifier[-1]}
         if topic is NoteCode.UNMANAGED:
             about |= {"owner": owner, "catalog": catalog}
         elif topic is NoteCode.KEEP_LOCATION:
-            about["value"] = _glob(catalog, scope, remark)
+            about["value"] = _select_pattern(catalog, scope, remark)
         yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **remark.params})
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE_TABLES, params={"count": protected})
 
 
-def _glob(catalog: str, scope: str, remark: Remark) -> str:
+def _select_pattern(catalog: str, scope: str, remark: Remark) -> str:
     """Return the pattern for `--select` of the objects of a remark."""
     namespace = address(catalog, remark.identifier[:-1])
     if scope != namespace:  # several namespaces
@@ -56,10 +56,10 @@ def _glob(catalog: str, scope: str, remark: Remark) -> str:
     return address(namespace, (remark.identifier[-1] if remark.count == 1 else "**",))
 
 
-def _counted(
+def _by_topic(
     catalog: str, remarks: Mapping[tuple[NoteCode, Identifier], Remark]
 ) -> Iterator[tuple[NoteCode, str, Remark]]:
-    """Yield each topic with where it applies and a remark that counts the objects."""
+    """Yield each topic with a scope in words and a remark that counts the objects of the scope."""
     for topic in sorted({topic for topic, _ in remarks}):
         keys = sorted(key for key in remarks if key[0] == topic)
         if len(keys) > _NAMESPACES_NAMED:
@@ -83,8 +83,10 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
     catalog, live = source.desired.name, source.live.namespaces
     waiting = {line.source for line in outcomes.moving}
     waiting |= {line.source for line in outcomes.moved if not line.is_table and line.origin in live}
-    # An entry of `moved` with stars stands for many: it is done when all of them are.
-    yield from _on_lines(catalog, NoteCode.MOVE_DONE, (line for line in outcomes.moved if line.source not in waiting))
+    # An entry of `moved` with stars is several lines: it is done when all of them are.
+    yield from _notes_on_lines(
+        catalog, NoteCode.MOVE_DONE, (line for line in outcomes.moved if line.source not in waiting)
+    )
     matched, select = {line.source for line in outcomes.moving | outcomes.moved}, source.options.select
     idle = (
         line
@@ -93,27 +95,27 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         and (select.contains(line.origin) or select.contains(line.to))
         and (line.is_table or not {line.origin, line.to} & live.keys())
     )
-    yield from _on_lines(catalog, NoteCode.MOVE_MATCHES_NOTHING, idle)
+    yield from _notes_on_lines(catalog, NoteCode.MOVE_MATCHES_NOTHING, idle)
     for line in sorted(outcomes.moving, key=lambda line: line.to):
-        there = None if line.is_table else live.get(line.origin)
-        owner = None if there is None else ownership.owner_of(there.properties)
-        if there is not None and not ownership.is_same_owner(owner, source.desired.owner):
+        namespace = None if line.is_table else live.get(line.origin)
+        owner = None if namespace is None else ownership.owner_of(namespace.properties)
+        if namespace is not None and not ownership.is_same_owner(owner, source.desired.owner):
             params: Params = {"name": address(catalog, line.origin)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_NAMESPACE, params=params)
     for line in sorted(source.desired.moves, key=lambda line: line.to):
-        left = () if line.is_table else _left_behind(source, line)
+        left = () if line.is_table else _properties_left_behind(source, line)
         if left:
             params = {"name": address(catalog, line.origin), "other": address(catalog, line.to), "names": tuple(left)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_PROPERTIES, params=params)
-    hints = [*_hints(source.capabilities, outcomes.changes)]
-    for code, hint in hints[:_NAMED]:
+    hints = [*_rename_hints(source.capabilities, outcomes.changes)]
+    for code, hint in hints[:_NAMES_SHOWN]:
         yield Note(catalog=catalog, code=code, params=hint)
-    if len(hints) > _NAMED:
-        yield Note(catalog=catalog, code=NoteCode.RENAMES_LIKELY, params={"count": len(hints) - _NAMED})
+    if len(hints) > _NAMES_SHOWN:
+        yield Note(catalog=catalog, code=NoteCode.RENAMES_LIKELY, params={"count": len(hints) - _NAMES_SHOWN})
 
 
-def _on_lines(catalog: str, code: NoteCode, lines: Iterable[DesiredMove]) -> Iterator[Note]:
-    """Yield one note on all ``lines``, each entry of ``moved`` once."""
+def _notes_on_lines(catalog: str, code: NoteCode, lines: Iterable[DesiredMove]) -> Iterator[Note]:
+    """Yield one note that names each entry of ``moved`` behind ``lines``; none without lines."""
     ordered = sorted(lines, key=lambda line: (line.source.file, line.source.line, line.to), reverse=True)
     entries = [*{line.source: line for line in ordered}.values()][::-1]
     if len(entries) == 1:
@@ -125,8 +127,8 @@ def _on_lines(catalog: str, code: NoteCode, lines: Iterable[DesiredMove]) -> Ite
         yield Note(catalog=catalog, code=code, params={"count": len(entries), "names": names})
 
 
-def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
-    """Return properties of a moved namespace that others set and the new one lacks."""
+def _properties_left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
+    """Return the keys that others set on a moved namespace and that the new one lacks."""
     origin, target = (source.live.namespaces.get(name) for name in (line.origin, line.to))
     if origin is None or target is None:
         return ()
@@ -135,39 +137,43 @@ def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
     return sorted(key for key, value in foreign.items() if key not in places and target.properties.get(key) != value)
 
 
-def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
-    """Yield a hint for each new and removed table that may be one renamed table.
+def _rename_hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
+    """Yield a hint for each removed and new table that may be one renamed table.
 
-    Pairs share a location, are alone in their namespace, or share a name across namespaces; a namespace whose tables
-    all reappear in another is one rename. Other new tables without data are listed with the removed ones of their
-    namespace.
+    They share a location, are the only such tables of their namespace, or are the only ones of their name. Tables that
+    move from a dropped namespace to a created one are one hint. Other new tables without data are listed with the
+    removed tables of their namespace.
     """
     named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
     new = [change for change in named if change.is_new and change.moved_from is None]
     gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
-    found: dict[Identifier, Identifier] = {}
+    renames: dict[Identifier, Identifier] = {}
     taken: set[Identifier] = set()
-    for pairs in (_at_one_place(new, gone), _only_ones(new, gone, _NAMESPACE), _only_ones(new, gone, _NAME)):
+    for pairs in (
+        _pairs_at_one_place(new, gone),
+        _unique_pairs(new, gone, _NAMESPACE),
+        _unique_pairs(new, gone, _NAME),
+    ):
         for origin, to in pairs:
-            if origin not in found and to not in taken and _can_move(able, origin, to):
-                found[origin] = to
+            if origin not in renames and to not in taken and _can_move(able, origin, to):
+                renames[origin] = to
                 taken.add(to)
     words = {change.identifier: change.action.verb for change in new}
     dropped = {change.identifier for change in changes if change.action is Action.DROP_NAMESPACE}
     made = {change.identifier for change in changes if change.action is Action.CREATE_NAMESPACE}
-    whole: defaultdict[tuple[Identifier, Identifier], int] = defaultdict(int)
-    for origin, to in sorted(found.items()):
+    namespace_renames: defaultdict[tuple[Identifier, Identifier], int] = defaultdict(int)
+    for origin, to in sorted(renames.items()):
         if origin[-1] == to[-1] and origin[:-1] in dropped and to[:-1] in made:
-            whole[origin[:-1], to[:-1]] += 1
+            namespace_renames[origin[:-1], to[:-1]] += 1
         else:
             yield _hint(origin, "deregister", to, words[to])
-    for (origin, to), _ in sorted(whole.items()):
+    for (origin, to), _ in sorted(namespace_renames.items()):
         yield _hint(origin, "drop", to, "create")
     empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]
-    yield from _undecided(
+    yield from _undecided_renames(
         able,
         [name for name in empty if name not in taken],
-        [change.identifier for change in gone if change.identifier not in found],
+        [change.identifier for change in gone if change.identifier not in renames],
     )
 
 
@@ -176,7 +182,7 @@ def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> _Hint:
     return NoteCode.RENAME_LIKELY, params
 
 
-def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
+def _undecided_renames(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
     """Yield a hint for each namespace with several candidates for a rename."""
     comes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
     goes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
@@ -187,13 +193,13 @@ def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Ide
         if _can_move(able, goes[namespace][0], comes[namespace][0]):
             to = comes[namespace][0] if len(comes[namespace]) == 1 else (*namespace, "NEW")
             params: Params = {"name": "/".join((*namespace, "OLD")), "other": "/".join(to)}
-            params |= {"added": _first(comes[namespace]), "count": len(comes[namespace])}
-            params |= {"names": _first(goes[namespace]), "more": len(goes[namespace])}
+            params |= {"added": _first_names(comes[namespace]), "count": len(comes[namespace])}
+            params |= {"names": _first_names(goes[namespace]), "more": len(goes[namespace])}
             yield NoteCode.RENAME_UNDECIDED, params
 
 
-def _first(names: Sequence[Identifier]) -> tuple[str, ...]:
-    return tuple("/".join(name) for name in names[:_NAMED])
+def _first_names(names: Sequence[Identifier]) -> tuple[str, ...]:
+    return tuple("/".join(name) for name in names[:_NAMES_SHOWN])
 
 
 def _can_move(able: Capabilities, origin: Identifier, to: Identifier) -> bool:
@@ -202,7 +208,8 @@ def _can_move(able: Capabilities, origin: Identifier, to: Identifier) -> bool:
     return able.renames(origin, to) or able.table_markers
 
 
-def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
+def _pairs_at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
+    """Yield the old and new name of tables that have the same location."""
     views = ((change, change.before) for change in gone)
     left = {locations.place(view.location): change for change, view in views if view and view.location}
     for change in new:
@@ -211,8 +218,10 @@ def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tup
             yield left[place].identifier, change.identifier
 
 
-def _only_ones(new: Sequence[Change], gone: Sequence[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:
-    """Yield the pairs whose ``part`` of the identifier is unique on both sides."""
+def _unique_pairs(
+    new: Sequence[Change], gone: Sequence[Change], part: slice
+) -> Iterator[tuple[Identifier, Identifier]]:
+    """Yield the old and new name where ``part`` of the identifier is unique among both lists."""
     comes, goes = (Counter(change.identifier[part] for change in changes) for changes in (new, gone))
     by_part = {change.identifier[part]: change.identifier for change in gone}
     for change in new:

@@ -31,24 +31,26 @@ _BEFORE_PATH = r"(?:(?<![\w.-])|(?<=://localhost)|(?<=\\[nrt]))"
 _FIELDS = ("location", "requested-location", "chosen-location")
 
 
-def hide_places(plan: Plan, places: Mapping[str, str]) -> Plan:
+def hide_locations(plan: Plan, places: Mapping[str, str]) -> Plan:
     """Return ``plan`` with the locations in ``places`` as the manifest writes them.
 
     Args:
         plan: with real locations.
-        places: what the manifest writes, by real location.
+        places: the text in the manifest, such as ``${env:LAKE_ROOT}``, by real location.
     """
-    return _model(plan, hiding(places), _ENTRIES)
+    return _edit_model(plan, location_hider(places), _ENTRIES)
 
 
-def show_places(plan: Plan, places: Mapping[str, str]) -> Plan:
-    """Return ``plan`` as it was before :func:`hide_places`."""
-    return _model(plan, _replacing({said: place.rstrip("/") for place, said in places.items()}), _ENTRIES)
+def restore_locations(plan: Plan, places: Mapping[str, str]) -> Plan:
+    """Return ``plan`` as it was before :func:`hide_locations`."""
+    return _edit_model(
+        plan, _replacer({placeholder: place.rstrip("/") for place, placeholder in places.items()}), _ENTRIES
+    )
 
 
-def hiding(places: Mapping[str, str]) -> _Edit:
-    """Return what shows the locations of a text as :func:`hide_places` does."""
-    return _replacing(
+def location_hider(places: Mapping[str, str]) -> _Edit:
+    """Return a function that replaces locations in a text, as :func:`hide_locations` does in a plan."""
+    return _replacer(
         {
             form: placeholder
             for place, placeholder in places.items()
@@ -57,43 +59,44 @@ def hiding(places: Mapping[str, str]) -> _Edit:
     )
 
 
-def _replacing(texts: Mapping[str, str]) -> _Edit:
-    found = sorted((text for text in texts if len(text) > 1), key=len, reverse=True)
-    if not found:
+def _replacer(texts: Mapping[str, str]) -> _Edit:
+    """Return a function that replaces the keys of ``texts`` by their values, the longest ones first."""
+    originals = sorted((text for text in texts if len(text) > 1), key=len, reverse=True)
+    if not originals:
         return lambda text: text
-    # No name goes on before or behind it: `./lake` is neither in `../lake` nor in `s3://b/./lake` nor in `./lakes`.
+    # Match whole names only: `./lake` is not in `../lake`, `s3://b/./lake` or `./lakes`.
     before = {".": r"(?<![\w.-])(?<![^/]/)", "/": _BEFORE_PATH}
-    parts = (before.get(text[0], "") + re.escape(text) for text in found)
+    parts = (before.get(text[0], "") + re.escape(text) for text in originals)
     pattern = re.compile(f"({'|'.join(parts)})(?![\\w.-])")
 
     return lambda text: pattern.sub(lambda match: texts[match[1]], text)
 
 
-def _model(model: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
-    """Return ``one`` with its locations edited; the same object if none differs."""
+def _edit_model(model: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
+    """Return ``model`` with locations in ``parts`` edited; the same object if none differs."""
     if isinstance(model, FieldChange) and model.path not in _FIELDS:
         return model  # a property may have the text of a location
-    values = {name: value for name in parts if (value := vars(model).get(name))}  # getattr of what is not there is slow
-    edits = {name: edited for name, value in values.items() if (edited := _value(value, edit)) is not value}
+    values = {name: value for name in parts if (value := vars(model).get(name))}  # vars: a failing getattr is slow
+    edits = {name: edited for name, value in values.items() if (edited := _edit_value(value, edit)) is not value}
     view = edits.get("view")
     if isinstance(model, Fingerprint) and isinstance(view, ObjectView) and model.is_of(model.view):
-        edits["digest"] = model.digest_of(view)  # one that was not that of its view stays wrong
+        edits["digest"] = model.digest_of(view)  # a digest that did not match stays wrong
     return model.model_copy(update=edits) if edits else model
 
 
-def _value(value: object, edit: _Edit) -> object:
-    """Return an edited value; the same object if nothing in it differs."""
+def _edit_value(value: object, edit: _Edit) -> object:
+    """Return ``value`` with all locations inside edited; the same object if none differs."""
     if isinstance(value, str):
         edited: object = edit(value)
     elif isinstance(value, Upkeep):
         elsewhere = tuple(map(edit, value.elsewhere))
         edited = replace(value, damage=value.damage and edit(value.damage), elsewhere=elsewhere)
     elif isinstance(value, BaseModel):
-        return _model(value, edit)
+        return _edit_model(value, edit)
     elif isinstance(value, tuple):
-        edited = tuple(_value(one, edit) for one in value)
+        edited = tuple(_edit_value(item, edit) for item in value)
     elif isinstance(value, dict):
-        edited = {**value, **{key: _value(value[key], edit) for key in PLACES if key in value}}
+        edited = {**value, **{key: _edit_value(value[key], edit) for key in PLACES if key in value}}
     else:
         return value
     return value if edited == value else edited

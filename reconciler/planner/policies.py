@@ -12,9 +12,10 @@ from reconciler.planner.views import ObjectView
 
 
 def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) -> Outcome:
-    """Return the outcome for a table without a block; ``outcome`` is the one without policies.
+    """Return the outcome for a table without a block, with its policies applied.
 
-    A policy is never a reason to remove a table, nor to keep one. Tables that a manifest manages stay as they are.
+    ``outcome`` is the outcome without policies. A removal or block in it stays: policies neither remove tables nor keep
+    them. Tables that a manifest owns get no properties, but a remark.
     """
     wanted = context.policies.of(live.id)
     if wanted is not None and not wanted.names:
@@ -23,10 +24,10 @@ def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) ->
     is_ours = ownership.is_same_owner(mark, context.owner)
     if (wanted is None and not is_ours) or not (outcome is None or isinstance(outcome, Remark)):
         return outcome
-    if wanted is not None and is_ours and _is_in_step(wanted, live):
+    if wanted is not None and is_ours and _is_up_to_date(wanted, live):
         return None
     before = context.view(wanted.block if wanted else None, live) or ObjectView()
-    after = _after(context, wanted, live, before)
+    after = _view_after(context, wanted, live, before)
     names = tuple(sorted({key for key, _ in before.properties.items() ^ after.properties.items()}))
     manager = before.managed_by or (None if context.take_over or is_ours else mark)
     if manager is not None:
@@ -41,13 +42,13 @@ def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) ->
     )
 
 
-def _is_in_step(policy: TablePolicy, live: LiveTable) -> bool:
-    """Return whether a table with our mark is as its policies ask for, without building anything."""
+def _is_up_to_date(policy: TablePolicy, live: LiveTable) -> bool:
+    """Return whether the policies ask for no change of a table with our mark; fast, as it builds no view."""
     is_recorded = live.properties.get(ownership.KEYS) == policy.keys
     return is_recorded and policy.block.properties.items() <= live.properties.items()
 
 
-def _after(context: CatalogContext, policy: TablePolicy | None, live: LiveTable, before: ObjectView) -> ObjectView:
+def _view_after(context: CatalogContext, policy: TablePolicy | None, live: LiveTable, before: ObjectView) -> ObjectView:
     if policy is None:
         return before.model_copy(update={"keys": (), "secret_keys": (), "properties": {}, "policy": None})
     marks = context.marks(policy.block, live.properties, kept=True)

@@ -30,7 +30,7 @@ from reconciler.operations.connections import (
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.placeholders import hiding
+from reconciler.planner.placeholders import location_hider
 from reconciler.writing.export import ExportCatalog, name_after, to_yaml
 from reconciler.writing.importable import (
     Identity,
@@ -253,7 +253,7 @@ def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions)
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
         _search(lives, options.parallelism)
-    remarks = [line for live in lives for line in map(hiding(live.places), _remarks(live))]
+    remarks = [line for live in lives for line in map(location_hider(live.places), _remarks(live))]
     if options.beside is None and not options.unmanaged:
         remarks += owners_left_out((live.snapshot for live in lives), identity)
     _select(lives, options.select)
@@ -298,7 +298,7 @@ def _remarks(live: _Live) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.unregistered.nameless)
     if not (live.snapshot.namespaces or live.snapshot.tables or live.unregistered.tables):
-        roots = ", ".join(map(hiding(live.places), map(locations.redact, live.backend.roots())))
+        roots = ", ".join(map(location_hider(live.places), map(locations.redact, live.backend.roots())))
         under_roots = f" under {roots}" if roots else ""
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
         yield _missing_root(live) or (

@@ -12,7 +12,7 @@ import pytest
 import reconciler
 from reconciler.operations.listing import list_tables
 from reconciler.output import render
-from reconciler.planner.placeholders import hiding
+from reconciler.planner.placeholders import location_hider
 from reconciler.planner.plan import Plan
 from tests.cli.running import lancens
 
@@ -231,12 +231,12 @@ def test_one_text_in_two_folders_stands_for_two_places(
 
 @pytest.mark.parametrize("text", ["lake/data/users", "s3://b/data/users", "https://host/data", "/database", "a-/data"])
 def test_the_end_of_another_name_is_no_place(text: str) -> None:
-    assert hiding({"/data": "${env:ROOT}"})(text) == text
+    assert location_hider({"/data": "${env:ROOT}"})(text) == text
 
 
 @pytest.mark.parametrize("text", ["{}", "`{}`", "file://{}/a", "file://localhost{}/a", json.dumps("there:\n{}/a")])
 def test_a_path_is_hidden_wherever_it_begins(text: str) -> None:
-    assert hiding({"/data": "${env:ROOT}"})(text.format("/data")) == text.format("${env:ROOT}")
+    assert location_hider({"/data": "${env:ROOT}"})(text.format("/data")) == text.format("${env:ROOT}")
 
 
 def test_a_plan_that_needs_the_root_of_another_catalog_names_what_is_missing(
