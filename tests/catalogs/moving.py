@@ -1,6 +1,6 @@
 """Tables that get another name, the same on every catalog: rows, versions and files stay, and so does the name.
 
-A folder joins with a module that holds ``class TestMoves(Moves, CutMoves)`` and a fixture ``place``.
+A folder joins with a module that holds ``class TestMoves(Moves)`` and a fixture ``place``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,20 +15,17 @@ import lance
 import pyarrow as pa
 import pytest
 
-import reconciler
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import MANAGED_BY
 from reconciler.planner.entries import Action
-from reconciler.planner.plan import Plan
-from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
 from tests.soak import count
 from tests.writing import blocks_of, write_manifest
 
-__all__ = ["CutMoves", "Moves", "Place"]
+__all__ = ["Moves", "Place"]
 
 
 @dataclass(frozen=True)
@@ -99,11 +95,6 @@ class Place:
 
 
 USERS = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "gold", "team": "ml"}}'
-GROWN = (
-    '{"evolve": "additive", "schema": [{"name": "id", "type": "int64"}, {"name": "age", "type": "int32"}], '
-    '"properties": {"tier": "gold", "team": "ml"}}'
-)
-STRICT = USERS.replace('"int64"', '"int64", "nullable": false')
 CHANGED = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "silver"}}'
 
 
@@ -196,59 +187,3 @@ class Moves(_InOwnFolder):
         plan = apply(rooted.manifest(tmp_path, {new: block}, (old, new)))
         assert actions(plan) == [("/".join(new), Action.REGISTER_TABLE)]
         assert place.seen(new) == before
-
-
-class CutMoves(_InOwnFolder):
-    """Moves and changes of columns that are cut off at each write, which a folder may run on one of its servers."""
-
-    def test_cut_off_anywhere_the_table_has_a_name_and_the_end_is_the_same(self, place: Place, tmp_path: Path) -> None:
-        """At each call that writes; gone on with by the same plan and by another one."""
-        one, cut = place.namespace("one"), place.step - 1
-        while True:
-            old, new = (*one, f"old{cut}"), (*one, f"new{cut}")
-            apply(place.manifest(tmp_path, {old: USERS}))
-            location = place.connect().load_table(old).location
-            manifest = place.manifest(tmp_path, {new: CHANGED}, (old, new))
-            plan = planned(manifest)
-            with dying(writes_of(type(place.connect())), cut) as death, suppress(Death):
-                reconciler.apply(plan, reconciler.load(manifest))
-            there = [place.raw(old), place.raw(new)]
-            assert [True for found in there if found is not None], f"cut {cut}: the table is nowhere"
-            assert all(found is None or locations.same(found, location) for found in there)
-            if not death.happened:
-                assert cut, "nothing was written"
-                break
-            again = Plan.from_json(plan.to_json()) if cut % 4 < 2 else planned(manifest)
-            assert reconciler.apply(again, reconciler.load(manifest)).ok
-            assert (place.raw(old), locations.same(place.raw(new), location)) == (None, True)
-            shown = place.connect().load_table(new).properties
-            assert (shown["tier"], shown.get("team"), shown[MANAGED_BY]) == ("silver", None, "store/lake")
-            assert planned(manifest).is_empty
-            cut += place.step
-
-    def test_cut_off_anywhere_columns_converge(self, place: Place, tmp_path: Path) -> None:
-        """Data of 1,000 rows gets a column, and another may be null; the table is registered all the time."""
-        one, cut = place.namespace("one"), place.step - 1
-        while True:
-            table = (*one, f"t{cut}")
-            apply(place.manifest(tmp_path, {table: STRICT}))
-            location = place.fill(table, nullable=False)
-            before = place.seen(table)
-            manifest = place.manifest(tmp_path, {table: GROWN})
-            plan = planned(manifest)
-            assert actions(plan) == [("/".join(table), Action.ALTER_TABLE)]
-            with dying(writes_of(type(place.connect())), cut) as death, suppress(Death):
-                reconciler.apply(plan, reconciler.load(manifest))
-            assert locations.same(place.raw(table), location), f"cut {cut}"
-            assert place.seen(table)[:2] == before[:2], f"cut {cut}"
-            if not death.happened:
-                assert cut, "nothing was written"
-                break
-            again = Plan.from_json(plan.to_json()) if cut % 4 < 2 else planned(manifest)
-            assert reconciler.apply(again, reconciler.load(manifest)).ok
-            assert planned(manifest).is_empty
-            dataset = opened(place.connect(), "/".join(table))
-            assert {field.name: field.nullable for field in dataset.schema} == {"id": True, "age": True}
-            assert (dataset.count_rows(), dataset.count_rows("age IS NULL")) == (1000, 1000)
-            assert len(dataset.versions()) == len(before[2]) + 2
-            cut += place.step

@@ -13,7 +13,7 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.names import Identifier
-from tests.catalogs.moving import CutMoves, Moves, Place
+from tests.catalogs.moving import Moves, Place
 
 
 @pytest.fixture(params=["dir", "memory"])
@@ -46,5 +46,5 @@ def by_pylance(root: Path, identifier: Identifier) -> str | None:
         return None
 
 
-class TestMoves(Moves, CutMoves):
+class TestMoves(Moves):
     """The suite."""

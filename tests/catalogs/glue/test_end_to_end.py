@@ -191,46 +191,8 @@ def test_a_namespace_with_something_else_in_it_is_kept_with_a_note(glue: GlueSer
     }
 
 
-class TestPlanErrors:
-    def test_names_that_fold_to_one(self, manifest: Path) -> None:
-        edit(manifest, ("          clicks:\n", "          Users: {location: s3://lake/u.lance}\n          clicks:\n"))
-        with pytest.raises(reconciler.ManifestError, match=r"(?s)Users.*users.*fold"):
-            reconciler.load(manifest)
-
-    def test_a_new_table_needs_a_location(self, manifest: Path) -> None:
-        edit(manifest, ('{location: "${env:LAKE_ROOT}/sales/eu/leads.lance"}', "{}"))
-        assert_blocked(planned(manifest), "prod/sales/eu/leads", ReasonCode.NO_DEFAULT_LOCATION)
-
-    def test_a_catalog_holds_no_tables(self, manifest: Path) -> None:
-        edit(
-            manifest,
-            (
-                "        properties: {owner: sales-platform}\n",
-                "        tables: {t: {location: s3://lake/t.lance, probe: false}}\n",
-            ),
-        )
-        assert_blocked(planned(manifest), "prod/sales", ReasonCode.KIND_HOLDS_NO_TABLES, kind="catalog")
-
-    def test_a_database_holds_no_namespaces(self, glue: GlueServer, manifest: Path) -> None:
-        databases(glue, ["sales"])
-        assert_blocked(planned(manifest), "prod/sales", ReasonCode.KIND_HOLDS_NO_NAMESPACES, kind="database")
-
-
 class TestPermissions:
     """The documented lists are enough, and none of their actions is too much."""
-
-    def test_plan_works_with_the_policy_for_plan_and_apply_does_not(self, glue: GlueServer, manifest: Path) -> None:
-        glue.allow(PLAN)
-        made = planned(manifest)
-        assert sorted(actions(made)) == sorted(EVERYTHING)
-        report = reconciler.apply(made, reconciler.load(manifest))
-        assert not report.ok
-        assert "lack glue:CreateDatabase on catalog" in report.results[0].message
-        assert glue.client.get_databases()["DatabaseList"] == []
-        glue.allow(None)
-        apply(manifest)
-        glue.allow(PLAN)
-        assert planned(manifest).changes == ()
 
     def test_creating_updating_and_dropping_everything_takes_both_lists_and_all_of_them(
         self, glue: GlueServer, manifest: Path
@@ -284,13 +246,3 @@ def test_a_profile_has_every_call_in_its_stage(
     assert counted["scan"] >= asked["GetDatabases"] > 0
     assert all(stage["bytes"] > 0 for stage in stages if stage.get("calls"))
     assert SECRET_KEY not in Path("profile.json").read_text()
-
-
-def test_a_denied_page_is_one_clear_line(glue: GlueServer, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    glue.add_tables("big", [lance_table(f"t{number}") for number in range(120)])
-    glue.allow(PLAN - {"glue:GetTables"})
-    failed = lancens(capsys, "plan")
-    assert failed.code == 1
-    assert "prod (glue): GetTables on `big`: " in failed.err
-    assert "lack glue:GetTables on table/big/*" in failed.err
-    assert "Traceback" not in failed.err

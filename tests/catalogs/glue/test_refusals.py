@@ -93,13 +93,6 @@ def test_each_answer_has_its_code_and_one_line(
     assert "GetDatabase on `web`" in str(error)
 
 
-def test_what_is_denied_is_named(glue: GlueServer, backend: GlueBackend) -> None:
-    databases(glue, ["web"])
-    glue.allow(["glue:GetDatabase", "glue:GetCatalogs"])
-    with pytest.raises(PermissionDeniedError, match=r"lack glue:CreateTable on table/web/\*"):
-        backend.insert_table(("web", "t"), "s3://lake/t.lance", {})
-
-
 # As IAM's and Lake Formation's pages on troubleshooting have them.
 _WHO = "User: arn:aws:iam::123456789012:user/dev is not authorized to perform: glue:GetDatabase on resource: "
 _WHAT = "arn:aws:glue:eu-west-1:123456789012:database/web"
@@ -174,15 +167,6 @@ def test_a_profile_that_cannot_be_used_is_told(
     assert told in str(error)
 
 
-@pytest.mark.parametrize("code", ["ThrottlingException", "TooManyRequestsException"])
-def test_throttling_is_waited_out(glue: GlueServer, backend: GlueBackend, code: str) -> None:
-    databases(glue, ["web"])
-    glue.reset()
-    glue.fail("glue:GetDatabase", code, times=4)
-    assert backend.load_namespace(("web",)).kind == "database"
-    assert glue.counts() == {"GetDatabase": 5}
-
-
 def test_a_503_is_given_up_though_the_service_accepts_other_requests(
     glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,13 +189,6 @@ def test_throttling_without_end_is_given_up(glue: GlueServer, backend: GlueBacke
     assert f"throttled after {attempts} attempts" in str(error)
     assert 60 < attempts < 80  # five minutes, most of them at five seconds each
     glue.reset()
-
-
-def test_a_server_error_is_tried_again_and_then_unavailable(glue: GlueServer, backend: GlueBackend) -> None:
-    glue.answer("glue:GetDatabase", "<html>502 Bad Gateway</html>", status=502, times=5)
-    error = _refused(backend)
-    assert isinstance(error, ServiceUnavailableError | InternalError)
-    assert glue.counts() == {"GetDatabase": 5}
 
 
 def test_nothing_listens(connect: Connect) -> None:

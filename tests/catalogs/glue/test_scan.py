@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections import Counter
-from typing import Any
 
 import pytest
 
-from reconciler.backends import paging
 from reconciler.backends.glue import GlueBackend
 from reconciler.model.errors import InternalError, NamespaceNotFoundError, PermissionDeniedError
 from reconciler.model.live import Snapshot
-from reconciler.model.names import ChildrenOf, Only, Scope
+from reconciler.model.names import Scope
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer
-
-
-def _calls_by_botocore(backend: GlueBackend) -> Counter[str]:
-    """Return a counter that botocore's own events fill, one for each request sent."""
-    counts: Counter[str] = Counter()
-
-    def sent(event_name: str, **_: Any) -> None:
-        counts[event_name.rpartition(".")[2]] += 1
-
-    backend.scan(Scope(()))  # connects
-    backend._service._client().meta.events.register("before-send.glue", sent)
-    return counts
-
 
 _REASONS = (
     *("cannot contain `$`", "a link", "not of type EXTERNAL_TABLE", "has no location", "federated", "Redshift"),
@@ -44,30 +28,6 @@ def left_out(snapshot: Snapshot) -> list[tuple[str, str]]:
 
 
 class TestCalls:
-    def test_three_thousand_tables_in_thirty_databases_in_three_catalogs(
-        self, glue: GlueServer, backend: GlueBackend
-    ) -> None:
-        wanted = {}
-        glue.add_catalog("sales")
-        glue.add_catalog("sales/eu")
-        for path in ((), ("sales",), ("sales", "eu")):
-            for number in range(10):
-                database = f"d{number}"
-                entries = [lance_table(f"t{index}", f"s3://lake/{path}/{database}/{index}") for index in range(100)]
-                glue.add_tables(database, entries, catalog_id(*path))
-                for entry in entries:
-                    wanted[(*path, database, entry["Name"])] = entry["StorageDescriptor"]["Location"]
-        glue.reset()
-        counts = _calls_by_botocore(backend)
-        seen_before = glue.counts()
-
-        snapshot = backend.scan()
-
-        assert {identifier: table.location for identifier, table in snapshot.tables.items()} == wanted
-        assert len(snapshot.namespaces) == 32
-        assert counts == {"GetCatalogs": 1, "GetDatabases": 3, "GetTables": 30}
-        assert glue.counts() - seen_before == counts
-
     def test_every_page_of_every_list_is_read(self, glue: GlueServer, backend: GlueBackend) -> None:
         for number in range(1, 101):
             glue.add_tables(f"d{number:03}", [])
@@ -93,23 +53,6 @@ class TestCalls:
             ("sales", "analytics", "other"),
         }
         assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 2, "GetTables": 2}
-
-    def test_the_children_of_namespaces_are_read_and_nothing_else(self, glue: GlueServer, backend: GlueBackend) -> None:
-        glue.add_catalog("sales")
-        for catalog in (catalog_id(), catalog_id("sales")):
-            databases(glue, ["ana*lytics", "analytics", "web"], catalog)
-            for name in ("ana*lytics", "analytics"):
-                tables(glue, name, [lance_table("clicks"), lance_table("?")], catalog)
-        glue.reset()
-        snapshot = backend.scan(ChildrenOf([("ana*lytics",)]))
-        assert set(snapshot.tables) == {("ana*lytics", "clicks"), ("ana*lytics", "?")}
-        assert set(snapshot.namespaces) == {("ana*lytics",)}
-        asked = [call.body for call in glue.calls() if call.action == "glue:GetTables"]
-        assert [(body.get("CatalogId"), body["DatabaseName"]) for body in asked] == [(None, "ana*lytics")]
-        glue.reset()
-        assert set(backend.scan(Only([("sales", "analytics", "?")])).tables) == {("sales", "analytics", "?")}
-        asked = [call.body for call in glue.calls() if call.action == "glue:GetTables"]
-        assert [(body["CatalogId"], body["DatabaseName"]) for body in asked] == [(catalog_id("sales"), "analytics")]
 
     def test_an_empty_page_with_a_token_is_not_the_end(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])
@@ -156,25 +99,6 @@ class TestCompleteness:
         with pytest.raises(PermissionDeniedError, match="`sales`: access denied: Lake Formation"):
             backend.scan()
 
-    def test_a_service_that_repeats_a_page_is_stopped(self, glue: GlueServer, backend: GlueBackend) -> None:
-        databases(glue, ["analytics"])
-        glue.answer("glue:GetTables", '{"TableList": [], "NextToken": "again"}', times=5)
-        with pytest.raises(InternalError, match=r"`analytics`, page 2: .*same page token"):
-            backend.scan()
-        assert glue.counts()["GetTables"] == 2
-        glue.reset()
-
-    def test_tokens_without_end_are_stopped(
-        self, glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 5)
-        databases(glue, ["analytics"])
-        for number in range(9):
-            glue.answer("glue:GetTables", json.dumps({"TableList": [], "NextToken": str(number)}))
-        with pytest.raises(InternalError, match=r"`analytics`, page 5: .*nothing new"):
-            backend.scan()
-        glue.reset()
-
     def test_an_entry_without_a_name_is_an_answer_that_cannot_be_read(
         self, glue: GlueServer, backend: GlueBackend
     ) -> None:
@@ -207,17 +131,6 @@ class TestCompleteness:
 
 
 class TestWhatIsLeftOut:
-    def test_tables_of_other_formats_are_no_lance_tables(self, glue: GlueServer, backend: GlueBackend) -> None:
-        databases(glue, ["analytics"])
-        iceberg = lance_table("iceberg", Parameters={"table_type": "ICEBERG"})
-        plain = lance_table("plain", Parameters={})
-        lower = lance_table("lower", Parameters={"table_type": "lance", "tier": "gold"})
-        tables(glue, "analytics", [iceberg, plain, lower, {"Name": "view", "TableType": "VIRTUAL_VIEW"}])
-        snapshot = backend.scan()
-        assert set(snapshot.tables) == {("analytics", "lower")}
-        assert snapshot.tables["analytics", "lower"].properties == {"tier": "gold"}
-        assert snapshot.notes == ()
-
     def test_entries_that_only_claim_to_be_lance_tables_are_noted(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])
         managed = lance_table("managed", TableType="MANAGED_TABLE")

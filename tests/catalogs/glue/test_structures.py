@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.backends import registry
 from reconciler.backends.glue.structures import as_input, id_below, names_in, table_mismatch, with_state
-from reconciler.model.errors import MissingExtraError
 from reconciler.model.live import LiveTable
 from tests.servers import glue_model
 
@@ -86,9 +84,3 @@ def test_any_entry_is_a_lance_table_or_not(entry: Any) -> None:
 def test_naming_the_backend_imports_no_boto3() -> None:
     code = "import sys; from reconciler.backends.glue import GlueBackend; sys.exit('boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_without_boto3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[glue\]\'"):
-        registry.connect("glue", {})

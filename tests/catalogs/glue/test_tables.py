@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +12,11 @@ import pytest
 from lance_namespace import (
     CreateNamespaceRequest,
     DeclareTableRequest,
-    DeregisterTableRequest,
     DescribeNamespaceRequest,
     DescribeTableRequest,
-    DropNamespaceRequest,
-    ListTablesRequest,
-    RegisterTableRequest,
     errors,
 )
 
-import reconciler
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.glue.service import Service
 from reconciler.model.errors import (
@@ -33,13 +26,11 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.glue.seeding import before_the_first, catalog_id, databases, lance_table, tables
 from tests.catalogs.placing import assert_tables_follow
-from tests.plans import assert_blocked
 from tests.servers.glue import GlueServer
 from tests.writing import load_manifest
 
@@ -62,21 +53,6 @@ class TestEntries:
         assert found["TableType"] == "EXTERNAL_TABLE"
         assert found["Parameters"] == {"table_type": "lance", "tier": "gold"}
         assert found["StorageDescriptor"]["Location"] == "s3://lake/clicks.lance"
-
-    def test_a_table_of_another_format_is_invalid_input_and_stays(
-        self, glue: GlueServer, backend: GlueBackend, web: str
-    ) -> None:
-        tables(glue, web, [lance_table("iceberg", Parameters={"table_type": "ICEBERG"})])
-        with pytest.raises(errors.InvalidInputError, match=r"`web\$iceberg` is not a Lance table"):
-            CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "iceberg"]))
-        with pytest.raises(errors.InvalidInputError):
-            CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=[web, "iceberg"]))
-        with pytest.raises(errors.TableAlreadyExistsError):
-            CatalogNamespace(backend).declare_table(
-                DeclareTableRequest(id=[web, "iceberg"], location="s3://lake/x.lance")
-            )
-        assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[web])).tables == []
-        assert glue.counts()["DeleteTable"] == 0
 
     def test_every_entry_that_is_no_lance_table_is_foreign(self, glue: GlueServer, backend: GlueBackend) -> None:
         place = {"Location": "s3://lake/x"}
@@ -163,25 +139,6 @@ class TestUpdates:
         "PartitionKeys": [{"Name": "day", "Type": "date"}],
     }
 
-    def test_everything_else_of_the_entry_stays(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
-        descriptor = {
-            "Location": "s3://lake/old.lance",
-            "Columns": [{"Name": "id", "Type": "bigint", "Parameters": {"iceberg.field.id": "1"}}],
-            "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"},
-        }
-        parameters = {"table_type": "LANCE", "theirs": "1", "old": "2"}
-        tables(glue, web, [lance_table("t", StorageDescriptor=descriptor, Parameters=parameters, **self.KEPT)])
-        altered = backend.alter_table(
-            (web, "t"), PropertyChanges({"new": "3"}, frozenset({"old"})), "s3://lake/new.lance"
-        )
-        assert altered == LiveTable((web, "t"), "s3://lake/new.lance", {"theirs": "1", "new": "3"})
-        assert backend.load_table((web, "t")) == altered
-        found: Any = glue.client.get_table(DatabaseName=web, Name="t")["Table"]
-        assert found["Parameters"] == {"table_type": "LANCE", "theirs": "1", "new": "3"}
-        assert found["StorageDescriptor"] == {**descriptor, "Location": "s3://lake/new.lance"}
-        assert {key: found[key] for key in self.KEPT} == self.KEPT
-        assert found["TableType"] == "EXTERNAL_TABLE"
-
     def test_a_change_by_somebody_else_is_noticed(
         self, glue: GlueServer, backend: GlueBackend, web: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -199,13 +156,6 @@ class TestUpdates:
             backend.alter_table((web, "t"), PropertyChanges({"ours": "2"}))
         monkeypatch.undo()
         assert backend.load_table((web, "t")).properties == {"theirs": "1"}
-
-    def test_register_over_an_entry_moves_it(self, backend: GlueBackend, web: str) -> None:
-        backend.insert_table((web, "t"), "s3://lake/old.lance", {"a": "1"})
-        CatalogNamespace(backend).register_table(
-            RegisterTableRequest(id=[web, "t"], location="s3://lake/new.lance", mode="overwrite")
-        )
-        assert backend.load_table((web, "t")) == LiveTable((web, "t"), "s3://lake/new.lance", {})
 
 
 class TestRepeatedRequests:
@@ -248,26 +198,6 @@ class TestRepeatedRequests:
 
 
 class TestData:
-    def _digest(self, root: Path) -> dict[str, str]:
-        return {
-            str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in root.rglob("*")
-            if path.is_file()
-        }
-
-    def test_no_operation_deletes_data(self, backend: GlueBackend, web: str, tmp_path: Path) -> None:
-        for name in ("one", "two", "three"):
-            lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(tmp_path / f"{name}.lance"))
-            CatalogNamespace(backend).register_table(
-                RegisterTableRequest(id=[web, name], location=str(tmp_path / f"{name}.lance"))
-            )
-        before = self._digest(tmp_path)
-        CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=[web, "one"]))
-        backend.alter_table((web, "two"), PropertyChanges(), str(tmp_path / "three.lance"))
-        CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[web], behavior="cascade"))
-        assert backend.scan().tables == {}
-        assert self._digest(tmp_path) == before
-
     def test_pylance_writes_and_reads_below_the_location_of_a_database(
         self, glue: GlueServer, backend: GlueBackend, tmp_path: Path
     ) -> None:
@@ -341,26 +271,6 @@ class TestData:
                 assert backend.default_location(("placed", "u")) == "s3://placed/there/u.lance"
                 backend.scan()
             assert backend.roots() == (str(tmp_path),)
-
-
-def test_a_place_that_another_client_wrote_in_another_way_is_taken(glue: GlueServer, tmp_path: Path) -> None:
-    """With `..`, which storage reads as the plan does, and over a symbolic link."""
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "lake")
-    databases(glue, ["sales"])
-    tables(glue, "sales", [lance_table("dots", f"{tmp_path}/lake/x/../a.lance")])
-    tables(glue, "sales", [lance_table("linked", f"file://{tmp_path}/link/b.lance")])
-    blocks = {
-        name: {"location": f"{tmp_path}/lake/{name}.lance", "schema": [{"name": "id", "type": "int64"}]}
-        for name in ("a", "b", "c")
-    }
-    catalog = {"impl": "glue", "config": glue.config(), "namespaces": {"sales": {"tables": blocks}}}
-    path = tmp_path / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"prod": catalog}}))
-    plan = reconciler.plan(reconciler.load(path))
-    assert_blocked(plan, "prod/sales/a", ReasonCode.LOCATION_TAKEN, name="prod/sales/dots")
-    assert_blocked(plan, "prod/sales/b", ReasonCode.LOCATION_TAKEN, name="prod/sales/linked")
-    assert [change.identifier[-1] for change in plan.changes] == ["c"]
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["moved", "new"])

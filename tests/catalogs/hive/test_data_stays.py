@@ -31,7 +31,6 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests
@@ -40,33 +39,6 @@ from tests.servers.fault_proxy import Call, fault_proxy
 from tests.servers.hive import Metastore
 from tests.soak import count
 from tests.writing import write_dataset
-
-
-def test_tables_come_move_and_go_and_the_data_stays(backend: Hive2Backend, database: Identifier, lake: str) -> None:
-    table = (*database, "events")
-    first, second = Path(backend.default_location(table) or ""), Path(lake, "elsewhere.lance")
-    write_dataset(first)
-    write_dataset(second, rows=5)
-    before = digests(Path(lake))
-    backend.insert_table(table, str(first), {"tier": "gold"})
-    backend.alter_table(table, PropertyChanges({"tier": "silver"}))
-    backend.alter_table(table, PropertyChanges(), str(second))
-    backend.remove_table(table)
-    backend.remove_namespace(database)
-    assert digests(Path(lake)) == before
-
-
-def test_a_cascade_keeps_the_data(backend: Hive2Backend, database: Identifier, lake: str) -> None:
-    for name in ("one", "two"):
-        place = Path(backend.default_location((*database, name)) or "")
-        write_dataset(place)
-        backend.insert_table((*database, name), str(place), {})
-    before = digests(Path(lake))
-    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=list(database), behavior="cascade"))
-    with pytest.raises(NamespaceNotFoundError):
-        backend.load_namespace(database)
-    assert len(before) > 4
-    assert digests(Path(lake)) == before
 
 
 def test_every_table_is_written_as_external(server: Metastore, backend: Hive2Backend, database: Identifier) -> None:
@@ -89,14 +61,6 @@ def _put_managed(
     assert fetch(server.uri, table).tableType == "MANAGED_TABLE"
 
 
-def test_a_managed_table_of_a_peer_is_read(
-    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
-) -> None:
-    table = (*database, "theirs")
-    _put_managed(server, table, Path(lake, "theirs.lance"))
-    assert "EXTERNAL" not in backend.scan().tables[table].properties
-
-
 def _manifest_of(
     server: Metastore, config: Mapping[str, str], database: Identifier, folder: Path, *tables: str
 ) -> reconciler.Manifest:
@@ -109,35 +73,6 @@ def _manifest_of(
     path = folder / "lancens.yaml"
     path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}), "utf-8")
     return reconciler.load(path)
-
-
-def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
-    server: Metastore, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
-) -> None:
-    marks = {"lancens.managed-by": "store/lake", "lancens.keys": "[]"}
-    for name, properties in (("ours", marks), ("equal", {}), ("unnamed", {})):
-        _put_managed(server, (*database, name), Path(lake, f"{name}.lance"), properties)
-    before = digests(Path(lake))
-    manifest = _manifest_of(server, config, database, tmp_path, "ours", "equal")
-
-    plan = reconciler.plan(manifest)
-    [change] = plan.changes
-    assert (change.identifier, change.action.value) == ((*database, "ours"), "update-table")
-    assert [(field.path, field.before, field.after) for field in change.fields] == [
-        ("safeguards.EXTERNAL", None, "TRUE")
-    ]
-    assert change.code is ReasonCode.SAFEGUARD
-    assert "`DROP TABLE`" in change.reason
-    [note] = [note.message for note in plan.notes if "EXTERNAL" in note.message]
-    assert note.startswith(f"2 tables in lake/{'/'.join(database)} lack `EXTERNAL=TRUE`")
-
-    assert reconciler.apply(plan, manifest, journal=tmp_path).ok
-    types = {name: fetch(server.uri, (*database, name)).tableType for name in ("ours", "equal", "unnamed")}
-    assert types == {"ours": "EXTERNAL_TABLE", "equal": "MANAGED_TABLE", "unnamed": "MANAGED_TABLE"}
-    assert reconciler.plan(manifest).is_empty
-    with raw(server.uri) as client:  # what an engine's DROP TABLE sends
-        client.drop_table(wire_name(database), "ours", True)
-    assert digests(Path(lake)) == before
 
 
 def test_a_table_that_a_drop_would_purge_is_repaired_if_owned_and_else_noted(

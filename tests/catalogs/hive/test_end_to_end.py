@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 from lance_namespace import DropNamespaceRequest
 
-import reconciler
-from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.entries import catalog_name, wire_name
 from reconciler.backends.hive.hive2 import Hive2Backend
@@ -25,9 +20,8 @@ from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.conftest import newest, oldest_and_newest
 from tests.catalogs.hive.raw import drop, plain_table, put, raw
-from tests.servers.fault_proxy import Fault, fault_proxy
 from tests.servers.hive import Metastore
-from tests.writing import load_manifest, write_dataset
+from tests.writing import write_dataset
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -144,55 +138,6 @@ def example(server: Metastore, backend: Hive2Backend, manifest: Path, lake: str)
 @pytest.mark.soak
 class TestExample(EndToEnd, HeldNames):
     """The suite, over every metastore."""
-
-
-def test_two_applies_at_once_both_end_well(manifest: Path, tmp_path: Path) -> None:
-    loaded = reconciler.load(manifest)
-    plan = reconciler.plan(loaded)
-    begin = threading.Barrier(2, timeout=60)
-
-    def run(number: int) -> reconciler.ApplyReport:
-        begin.wait()
-        return reconciler.apply(plan, loaded, journal=tmp_path / str(number))
-
-    with ThreadPoolExecutor(2) as pool:
-        reports = list(pool.map(run, range(2)))
-    ended = {Status.DONE, Status.ALREADY}
-    assert [result for report in reports for result in report.results if result.status not in ended] == []
-    assert reconciler.plan(loaded).changes == ()
-
-
-@newest
-@pytest.mark.soak
-def test_a_server_that_goes_in_the_middle_of_apply_is_reported_and_the_next_run_converges(
-    server: Metastore, lake: str, tmp_path: Path
-) -> None:
-    database = f"gone_{uuid.uuid4().hex[:12]}"
-    with fault_proxy(server.port, "thrift") as proxy:
-        config = {"uri": f"thrift://127.0.0.1:{proxy.port}", "root": lake}
-        tables: Mapping[str, object] = {f"t{number:02}": {} for number in range(20)}
-        namespaces = {database: {"tables": tables}}
-        block = {"impl": "hive2", "config": config, "scope": [database, f"{database}/**"], "namespaces": namespaces}
-        manifest = load_manifest(tmp_path, {"lake": block})
-        plan = reconciler.plan(manifest)
-        done: list[Event] = []
-
-        def go_after_five(event: Event) -> None:
-            if isinstance(event, ChangeResult):
-                done.append(event)
-                if len(done) == 5:
-                    proxy.reset(lambda _: Fault.RESET)
-
-        report = reconciler.apply(plan, manifest, journal=tmp_path / "journal", on_event=go_after_five, parallelism=2)
-        failed = [result for result in report.results if result.status is Status.FAILED]
-        assert len(failed) >= 10
-        assert all("no metastore answers" in result.message or "broke" in result.message for result in failed)
-        proxy.reset()
-        again = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
-        assert {result.status for result in again.results} == {Status.DONE, Status.ALREADY}
-        assert reconciler.plan(manifest).changes == ()
-    with raw(server.uri) as client:
-        client.drop_database(database, False, True)
 
 
 @oldest_and_newest

@@ -15,19 +15,16 @@ import pytest
 
 import reconciler
 from reconciler.manifest import Manifest
-from reconciler.model import locations
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.conftest import newest, oldest_and_newest
+from tests.catalogs.hive.conftest import oldest_and_newest
 from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries, raw
 from tests.servers.fault_proxy import FaultProxy, fault_proxy
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
-from tests.soak import count, seeded
 from tests.writing import write_dataset
 
-CREATES = 100
 """How many catalogs, databases and tables the whole check makes, on each metastore."""
 
 
@@ -105,29 +102,6 @@ catalogs:
     def apply(self, plan: reconciler.Plan) -> reconciler.ApplyReport:
         return reconciler.apply(plan, self.manifest, journal=self.folder / "journal", parallelism=1)
 
-    def check_no_danger(self, before: frozenset[Identifier]) -> None:
-        """Check that every entry that is new is of the manifest and at its place, or nowhere near any.
-
-        A catalog is at its place too while it is at a new one in it.
-        """
-        for identifier, location in entries(self.server.uri).items():
-            if identifier in before:
-                continue
-            if identifier in self.places:
-                at = locations.home_of(location) if len(identifier) < self._depth else location
-                assert locations.same(at, str(self.places[identifier]))
-            for place in self.places.values():
-                assert identifier in self.places or not (
-                    locations.same(location, str(place)) or locations.is_under(location, str(place))
-                ), f"{identifier} points at {location}, at or above {place}"
-
-    def check_made(self, before: frozenset[Identifier]) -> None:
-        """Check that all of the manifest is there, and nothing else is new but what Hive makes in every catalog."""
-        there = entries(self.server.uri)
-        catalogs = [name for name in self.places if len(name) < self._depth]
-        assert there.keys() - before == self.places.keys() | {(*name, "default") for name in catalogs}
-        assert all(locations.same(there[name], str(self.places[name])) for name in catalogs)
-
     def drop_everything(self) -> None:
         """Take the entries away again, so that the metastore does not fill up."""
         database = next(name for name in self.places if len(name) == self._depth)
@@ -150,38 +124,6 @@ def _calls_of_an_apply(server: Metastore, proxy: FaultProxy, folder: Path) -> in
     calls = len(proxy.calls)
     clean.drop_everything()
     return calls
-
-
-@newest
-@pytest.mark.soak
-def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: FaultProxy, tmp_path: Path) -> None:
-    dice = seeded(f"cut off on {server.version}")
-    calls = _calls_of_an_apply(server, proxy, tmp_path / "clean")
-    cuts = [(number, reply_lost) for number in range(calls) for reply_lost in (False, True)]
-    dice.shuffle(cuts)
-    for round_ in range(count(6, max(CREATES, len(cuts)))):
-        number, reply_lost = cuts[round_ % len(cuts)]
-        print(f"round {round_}: cut at call {number}, {'answer' if reply_lost else 'call'} lost")
-        folder = tmp_path / str(round_)
-        folder.mkdir()
-        proxy.reset()
-        creating = Round.begin(server, proxy, folder)
-        before, files = frozenset(entries(server.uri)), digests(folder / "lake")
-        plan = reconciler.plan(creating.manifest)
-
-        proxy.cut_at(number, reply_lost=reply_lost)
-        with suppress(LancensError):  # cut off before the first write
-            assert not creating.apply(plan).ok
-        creating.check_no_danger(before)
-
-        proxy.reset()
-        assert creating.apply(plan if dice.random() < 0.5 else reconciler.plan(creating.manifest)).ok
-        creating.check_no_danger(before)
-        creating.check_made(before)
-        assert reconciler.plan(creating.manifest).is_empty
-        after = digests(folder / "lake")
-        assert {name: after.get(name) for name in files} == files
-        creating.drop_everything()
 
 
 @oldest_and_newest

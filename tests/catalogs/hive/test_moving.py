@@ -13,7 +13,7 @@ from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
 from tests.catalogs.hive.conftest import Connect, newest
 from tests.catalogs.hive.raw import fetch, raw
-from tests.catalogs.moving import USERS, CutMoves, Moves, Place
+from tests.catalogs.moving import USERS, Moves, Place
 from tests.servers.hive import Metastore
 
 
@@ -29,7 +29,7 @@ def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> 
 
 @newest
 @pytest.mark.soak
-class TestMoves(Moves, CutMoves):
+class TestMoves(Moves):
     """The suite."""
 
 

@@ -11,8 +11,6 @@ import lance_namespace
 import pytest
 from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListTablesRequest, errors
 
-from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.gen.ttypes import Database
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.model import locations
@@ -55,29 +53,6 @@ def test_the_special_properties_are_fields_of_the_database(
     assert struct.parameters["tier"] == "gold"
     assert made.properties == {**FIELDS, "database.location-uri": place, "tier": "gold"}
     assert backend.load_namespace(other) == made
-    backend.remove_namespace(other)
-
-
-def test_fields_are_altered_one_by_one(server: Metastore, backend: Hive2Backend, database: Identifier) -> None:
-    database = (*database[:-1], database[-1] + "_fields")
-    backend.insert_namespace(database, {**FIELDS, "tier": "gold"})
-    before = fetch_database(server.uri, database)
-    backend.alter_namespace(database, PropertyChanges({"database.owner": "web"}, frozenset({"database.owner-type"})))
-    after = fetch_database(server.uri, database)
-    assert after.ownerName == "web"
-    assert (after.description, after.locationUri, after.parameters) == (
-        before.description,
-        before.locationUri,
-        before.parameters,
-    )
-    backend.remove_namespace(database)
-
-
-def test_a_location_is_read_back_as_it_was_written(backend: Hive2Backend, database: Identifier, tmp_path: Path) -> None:
-    other, written = _sibling(database), f"file://{tmp_path}//here/"
-    made = backend.insert_namespace(other, {"database.location-uri": written})
-    assert made.properties["database.location-uri"] == written
-    assert backend.scan().namespaces[other] == made
     backend.remove_namespace(other)
 
 
@@ -161,16 +136,6 @@ def test_without_a_root_the_server_places_databases_and_a_plan_has_no_place_for_
     assert without.default_location((*other, "events")) is None
     without.remove_namespace(other)
     without.close()
-
-
-def test_without_a_root_a_direct_declare_goes_under_the_working_directory(
-    server: Metastore, connect: Connect, database: Identifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    backend = type(connect())(uri=server.uri)
-    answer = CatalogNamespace(backend).declare_table(lance_namespace.DeclareTableRequest(id=[*database, "events"]))
-    assert locations.is_under(str(tmp_path), answer.location or "")
-    backend.close()
 
 
 def test_an_unknown_owner_type_is_refused(backend: Hive2Backend, database: Identifier) -> None:
@@ -346,22 +311,3 @@ def test_hive2_shows_the_databases_of_the_catalog_hive_on_later_servers(server: 
     backend.remove_namespace((name,))
     backend.close()
     above.close()
-
-
-def test_a_page_of_names_takes_as_many_calls_as_one_list(
-    database: Identifier, backend: Hive2Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for _ in range(12):
-        backend.insert_namespace(_sibling(database), {})
-    fetched: list[Identifier] = []
-    fetch = Databases.fetch
-
-    def counted(self: Databases, name: Identifier) -> Database:
-        fetched.append(name)
-        return fetch(self, name)
-
-    monkeypatch.setattr(Databases, "fetch", counted)
-    namespace = CatalogNamespace(backend)
-    page = namespace.list_namespaces(ListNamespacesRequest(id=list(database[:-1]), limit=10))
-    assert len(page.namespaces) == 10
-    assert {one[-1] for one in fetched} <= {"default"}

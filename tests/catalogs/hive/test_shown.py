@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import reconciler
-from reconciler.applier.report import Status
-from reconciler.backends.hive.entries import wire_name
-from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
+from reconciler.backends.hive.gen.ttypes import FieldSchema
 from reconciler.model.names import Identifier
-from reconciler.planner.entries import Action
-from tests.catalogs.end_to_end import actions, carried_out, planned
 from tests.catalogs.hive.conftest import Connect, newest
-from tests.catalogs.hive.raw import fetch, plain_table, put, raw
+from tests.catalogs.hive.raw import fetch, plain_table, put
 from tests.catalogs.shown import Field, Showing, Shown
-from tests.servers.fault_proxy import Call, Fault, fault_proxy
 from tests.servers.hive import Metastore
 
 
@@ -39,36 +32,3 @@ def showing(server: Metastore, connect: Connect, database: Identifier, tmp_path:
 @pytest.mark.soak
 class TestShown(Shown):
     """The suite."""
-
-
-def test_cut_off_between_two_writes_it_goes_on(showing: Showing, server: Metastore) -> None:
-    """A server refuses another type for a column, so that the columns are taken away before others are written."""
-    writes: list[Call] = []
-
-    def cut(call: Call) -> Fault | None:
-        if call.name.startswith("alter_table"):
-            writes.append(call)
-        return Fault.RESET if len(writes) > 2 else None  # refused, taken away, and now
-
-    with fault_proxy(server.port, "thrift") as proxy:
-        manifest = replace(showing, config={"uri": f"thrift://127.0.0.1:{proxy.port}"}).managed()
-        with raw(server.uri) as client:
-            table = fetch(server.uri, showing.table)
-            table.sd.cols = []
-            client.alter_table_with_environment_context(
-                wire_name(showing.namespace), "users", table, EnvironmentContext()
-            )
-            table.sd.cols = [FieldSchema("id", "array<int>", None), FieldSchema("name", "string", None)]
-            client.alter_table_with_environment_context(
-                wire_name(showing.namespace), "users", table, EnvironmentContext()
-            )
-        saved = planned(manifest)
-        assert actions(saved) == [("/".join(showing.table), Action.UPDATE_TABLE)]
-        proxy.reset(cut)
-        [result] = reconciler.apply(saved, reconciler.load(manifest)).results
-        proxy.reset()
-        assert (result.status, showing.shown(showing.table)) == (Status.FAILED, [])
-        assert actions(planned(manifest)) == actions(saved)
-        carried_out(saved, manifest)
-    assert showing.shown(showing.table) == [("id", "bigint", None), ("name", "string", None)]
-    assert "lancens.columns" not in fetch(server.uri, showing.table).parameters

@@ -17,9 +17,7 @@ from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,
-    PermissionDeniedError,
     ServiceUnavailableError,
-    ThrottlingError,
     UnauthenticatedError,
 )
 from tests.catalogs.iceberg.conftest import Catalog
@@ -81,14 +79,6 @@ def test_no_token_and_a_worthless_one_are_clear_errors(apache: Catalog) -> None:
         assert str(caught.value).endswith(f"401: Not authorized; {remedy}")
         assert SECRET not in str(caught.value)
         backend.close()
-
-
-def test_a_token_that_was_given_is_enough(apache: Catalog) -> None:
-    token = apache.headers["Authorization"].removeprefix("Bearer ")
-    config = {key: value for key, value in apache.config.items() if key != "credential"}
-    backend = IcebergBackend(**config, auth_token=token)
-    assert set(backend.scan().namespaces) == {(apache.warehouse,)}
-    backend.close()
 
 
 def test_a_revoked_token_is_renewed_once_for_all_threads(apache_server: IcebergServer, apache: Catalog) -> None:
@@ -252,23 +242,3 @@ def test_a_server_that_repeats_secrets_is_not_quoted_with_them(script: Scripted,
         assert SECRET not in repr(backend.config)
         assert SECRET not in backend.namespace_id()
         backend.close()
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (error(403, "ForbiddenException", "no grant"), PermissionDeniedError),
-        (error(429, "TooManyRequestsException", "slow down"), ThrottlingError),
-        (error(503, "SlowDownException", "slow down"), ServiceUnavailableError),
-        (error(500, "RuntimeException", "boom"), InternalError),
-        (Answer("<html>", 502), ServiceUnavailableError),
-    ],
-)
-def test_refusals_of_the_catalog(script: Scripted, answer: Answer, kind: type[BackendError]) -> None:
-    script.routes["GET /v1/ware/namespaces/a"] = answer
-    backend = connect(script)
-    with pytest.raises(BackendError) as caught:
-        backend.load_namespace(("ware", "a"))
-    assert type(caught.value) is kind
-    assert str(caught.value).startswith("iceberg: read namespace `ware$a`: ")
-    backend.close()

@@ -13,8 +13,6 @@ import pytest
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.model.reasons import ReasonCode
-from reconciler.planner.entries import Action
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.manifests import OWNER, Store
 from tests.servers.iceberg_spark import iceberg_spark
@@ -90,35 +88,6 @@ def test_every_entry_says_so_and_goes_on_saying_so(
     for changes in (asked, PropertyChanges(remove=frozenset({"gc.enabled", "a"}))):
         backend.alter_table(table, changes)
         assert backend.load_table(table).properties["gc.enabled"] == "false"
-
-
-def test_an_owned_entry_without_it_is_updated_and_any_other_is_noted(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier, tmp_path: Path
-) -> None:
-    store = Store(catalog, space, tmp_path)
-    store.wants({"t": {}, "equal": {}})
-    for name in ("t", "equal", "unnamed"):
-        catalog.add_lance_entry(space, name, f"{catalog.root}/{name}")
-        # Nessie sets it by itself.
-        catalog.change_entry(space, name, {"action": "set-properties", "updates": {"gc.enabled": "true"}})
-    marks = {"lancens.managed-by": OWNER, "lancens.keys": "[]"}
-    catalog.change_entry(space, "t", {"action": "set-properties", "updates": marks})
-
-    plan = store.plan()
-    [change] = plan.changes
-    assert (change.identifier, change.action) == ((*space, "t"), Action.UPDATE_TABLE)
-    assert [(field.path, field.before, field.after) for field in change.fields] == [
-        ("safeguards.gc.enabled", "true", "false")
-    ]
-    assert change.code is ReasonCode.SAFEGUARD
-    assert "`remove_orphan_files`" in change.reason
-    [note] = [note.message for note in plan.notes if "gc.enabled" in note.message]
-    assert note.startswith(f"2 tables in lake/{'/'.join(space)} lack `gc.enabled=false`")
-
-    assert store.apply(plan).ok
-    assert backend.load_table((*space, "t")).properties["gc.enabled"] == "false"
-    assert backend.load_table((*space, "equal")).properties["gc.enabled"] == "true"
-    assert store.plan().is_empty
 
 
 @pytest.mark.parametrize("catalog", ["apache"], indirect=True)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 import urllib3
 
-import reconciler
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.live import PropertyChanges
 from reconciler.model.reasons import ReasonCode
@@ -21,7 +20,6 @@ from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog, on_one_server
 from tests.plans import assert_blocked
-from tests.servers.iceberg import IcebergServer
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "iceberg" / "lancens.yaml"
 CREDENTIAL_LINE = '      credential: "${env:ICEBERG_CREDENTIAL}"  # client_id:client_secret\n'
@@ -172,22 +170,6 @@ def test_a_warehouse_that_does_not_exist_is_named_with_its_line(catalog: Catalog
     assert_blocked(plan, "lake/missing_ware", ReasonCode.MADE_OUTSIDE)
     line = manifest_path.read_text("utf-8").splitlines().index("      missing_ware:") + 1
     assert f"lancens.yaml:{line}" in {str(one.source) for one in plan.blocked}
-
-
-@pytest.mark.parametrize("catalog", ["apache"], indirect=True)
-def test_a_token_revoked_in_the_middle_of_an_apply_is_renewed(
-    apache_server: IcebergServer, manifest_path: Path, tmp_path: Path
-) -> None:
-    server = apache_server
-    manifest = reconciler.load(manifest_path)
-    plan = reconciler.plan(manifest)
-    before = len(server.requests())
-    report = reconciler.apply(
-        plan, manifest, journal=tmp_path / "journal", parallelism=1, on_event=lambda _: server.revoke_tokens()
-    )
-    assert report.ok
-    assert sum(request.startswith("POST /v1/oauth/tokens") for request in server.requests()[before:]) > 2
-    assert planned(manifest_path).changes == ()
 
 
 def test_locations_the_service_ignores_are_said_and_not_asked_for_again(

@@ -10,7 +10,7 @@ import urllib3
 
 from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog, on_one_server
-from tests.catalogs.moving import CutMoves, Moves, Place
+from tests.catalogs.moving import Moves, Place
 
 
 @pytest.fixture
@@ -29,5 +29,5 @@ def place(catalog: Catalog) -> Place:
 
 @on_one_server
 @pytest.mark.soak
-class TestMoves(Moves, CutMoves):
+class TestMoves(Moves):
     """The suite; the writes of a move are the same calls on both servers."""

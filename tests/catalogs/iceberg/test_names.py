@@ -61,18 +61,6 @@ def test_names_come_back_as_they_were_given(
     assert backend.child_namespaces(space) == []
 
 
-def test_a_dot_in_a_name_is_no_separator(apache: Catalog) -> None:
-    backend = apache.connect()
-    warehouse = apache.warehouse
-    backend.insert_namespace((warehouse, "a"), {})
-    backend.insert_namespace((warehouse, "a", "b"), {"is": "nested"})
-    backend.insert_namespace((warehouse, "a.b"), {"is": "flat"})
-    assert backend.load_namespace((warehouse, "a.b")).properties["is"] == "flat"
-    assert backend.load_namespace((warehouse, "a", "b")).properties["is"] == "nested"
-    assert backend.child_namespaces((warehouse, "a.b")) == []
-    backend.close()
-
-
 # ---- routes ----------------------------------------------------------------------------------------------------------
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from lance_namespace import DeregisterTableRequest, DescribeTableRequest, DropNamespaceRequest, errors
 
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
@@ -19,7 +17,6 @@ from reconciler.model.errors import (
     NamespaceNotFoundError,
     NotLanceTableError,
     TableAlreadyExistsError,
-    TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.model.live import PropertyChanges
@@ -49,42 +46,12 @@ def connected(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ice
 # ---- on both servers -------------------------------------------------------------------------------------------------
 
 
-def test_a_namespace_needs_its_parent(backend: IcebergBackend, space: Identifier) -> None:
-    with pytest.raises(NamespaceNotFoundError):
-        backend.insert_namespace((*space, "missing", "inner"), {})
-    assert backend.child_namespaces(space) == []
-
-
-def test_a_namespace_with_only_namespaces_is_not_dropped(backend: IcebergBackend, space: Identifier) -> None:
-    backend.insert_namespace((*space, "inner"), {})
-    with pytest.raises(NamespaceNotEmptyError, match="it holds `inner`"):
-        backend.remove_namespace(space)
-    assert backend.child_namespaces(space) == ["inner"]
-
-
 def test_views_and_other_tables_keep_a_namespace(catalog: Catalog, backend: IcebergBackend, space: Identifier) -> None:
     catalog.add_view(space, "seen")
     with pytest.raises(NamespaceNotEmptyError, match="it holds `seen`"):
         backend.remove_namespace(space)
     with pytest.raises(TableAlreadyExistsError):
         backend.insert_table((*space, "seen"), f"{catalog.root}/x", {})
-
-
-def test_a_table_of_another_format_is_never_touched(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier
-) -> None:
-    catalog.add_iceberg_table(space, "theirs")
-    theirs = [*space, "theirs"]
-    for call in (
-        lambda: CatalogNamespace(backend).describe_table(DescribeTableRequest(id=theirs)),
-        lambda: CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=theirs)),
-    ):
-        with pytest.raises(errors.InvalidInputError, match="not a Lance table"):
-            call()
-    with pytest.raises(TableNotFoundError):
-        backend.alter_table((*space, "theirs"), PropertyChanges({"table_type": "lance"}))
-    loaded = catalog.call("GET", f"/namespaces/{space[1]}/tables/theirs")
-    assert loaded["metadata"]["properties"]["theirs"] == "yes"
 
 
 def test_what_is_missing_is_not_found_whatever_the_server_answers(
@@ -98,30 +65,6 @@ def test_what_is_missing_is_not_found_whatever_the_server_answers(
         backend.load_namespace(("missing_ware",))
     with pytest.raises(NamespaceNotFoundError):
         backend.insert_table((*missing, "t"), f"{catalog.root}/t", {})
-
-
-def test_dropping_what_is_not_there_succeeds_unless_a_mode_says_otherwise(
-    backend: IcebergBackend, space: Identifier
-) -> None:
-    missing = [*space, "never_made"]
-    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=missing))
-    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=missing, mode="skip"))
-    with pytest.raises(errors.NamespaceNotFoundError):
-        CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=missing, mode="fail"))
-
-
-def test_the_location_in_force_is_the_one_the_server_answers(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier
-) -> None:
-    asked = f"{catalog.root}/asked.lance"
-    made = backend.insert_table((*space, "t"), asked, {})
-    moved = backend.alter_table((*space, "t"), PropertyChanges(), f"{catalog.root}/moved.lance")
-    assert backend.load_table((*space, "t")) == moved
-    if catalog.ignores_location:
-        assert made.location.startswith(f"s3://lake/w/{space[1]}/t_")
-        assert moved.location == made.location
-    else:
-        assert (made.location, moved.location) == (asked, f"{catalog.root}/moved.lance")
 
 
 def test_the_mark_of_a_lance_table_cannot_be_changed(
@@ -162,18 +105,6 @@ def test_nothing_to_change_is_not_sent(catalog: Catalog, backend: IcebergBackend
     before = backend.traffic().calls
     assert backend.alter_table((*space, "t"), PropertyChanges({"k": "v"}, frozenset({"gone"})), made.location) == made
     assert backend.traffic().calls == before + 1
-
-
-def test_threads_that_change_one_table_lose_nothing(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier
-) -> None:
-    table = (*space, "t")
-    backend.insert_table(table, f"{catalog.root}/t", {"first": "yes"})
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda number: backend.alter_table(table, PropertyChanges({f"k{number}": "v"})), range(12)))
-    properties = backend.load_table(table).properties
-    assert {key for key in properties if key[0] == "k"} == {f"k{number}" for number in range(12)}
-    assert properties["first"] == "yes"
 
 
 # ---- Apache's adapter as it is ---------------------------------------------------------------------------------------

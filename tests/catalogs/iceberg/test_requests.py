@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import lance
-import pyarrow as pa
 import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
@@ -17,7 +16,7 @@ from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.manifests import OWNER, Store
+from tests.catalogs.iceberg.manifests import Store
 
 REQUESTED, CHOSEN = "lancens.requested-location", "lancens.chosen-location"
 SCHEMA = [{"name": "n", "type": "int64"}]
@@ -70,68 +69,6 @@ def test_a_second_commit_that_was_lost_is_made_by_the_next_run(
         assert lance.dataset(live, storage_options=backend.storage_options() or None).schema.names == ["n"]
     assert store.plan().is_empty
     assert store.apply(Plan.from_json(saved)).ok
-
-
-@pytest.mark.parametrize("catalog", ["apache"], indirect=True)
-@pytest.mark.parametrize("lost", [True, False], ids=["second commit lost", "finished"])
-def test_a_table_moved_to_another_dataset_is_moved_back(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store, lost: bool
-) -> None:
-    asked, other = f"{catalog.root}/asked.lance", f"{catalog.root}/other.lance"
-    for place in (asked, other):
-        lance.write_dataset(pa.table({"n": [1]}), place)
-    store.wants({"t": {"location": asked}})
-    if lost:
-        with _commits_lost():
-            assert not store.apply().ok
-    else:
-        assert store.apply().ok
-    catalog.change_entry(space, "t", {"action": "set-location", "location": other})
-
-    plan = store.plan()
-    assert _actions(plan) == [Action.RELOCATE_TABLE]
-    assert store.apply(plan).ok
-    assert backend.load_table((*space, "t")).location == asked
-    assert _request(backend, (*space, "t")) == (None, None)
-    assert store.plan().is_empty
-
-
-@pytest.mark.parametrize("catalog", ["apache"], indirect=True)
-def test_a_choice_that_is_not_where_the_entry_is_counts_for_nothing(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store
-) -> None:
-    asked, chosen, moved = (f"{catalog.root}/{name}.lance" for name in ("asked", "chosen", "moved"))
-    lance.write_dataset(pa.table({"n": [1]}), asked)
-    marks = {"lancens.managed-by": OWNER, "lancens.keys": "[]", REQUESTED: asked, CHOSEN: chosen}
-    catalog.add_lance_entry(space, "t", chosen, **marks, **{"gc.enabled": "false"})
-    store.wants({"t": {"location": asked}})
-    assert store.plan().is_empty
-
-    catalog.change_entry(space, "t", {"action": "set-location", "location": moved})
-    assert _actions(store.plan()) == [Action.RELOCATE_TABLE]
-    store.wants({"t": {}})
-    assert [field.path for field in store.plan().changes[0].fields] == ["chosen-location", "requested-location"]
-    assert store.apply().ok
-    assert (backend.load_table((*space, "t")).location, _request(backend, (*space, "t"))) == (moved, (None, None))
-    assert store.plan().is_empty
-
-
-def test_the_mark_of_an_earlier_version_is_completed_once(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store
-) -> None:
-    table, asked = (*space, "t"), f"{catalog.root}/asked.lance"
-    marks = {"lancens.managed-by": OWNER, "lancens.keys": "[]", REQUESTED: asked, "gc.enabled": "false"}
-    catalog.add_lance_entry(space, "t", f"{catalog.root}/elsewhere.lance", **marks)
-    live = backend.load_table(table).location
-    store.wants({"t": {"location": asked}})
-    plan = store.plan()
-    assert _actions(plan) == [Action.UPDATE_TABLE]
-    assert [(field.path, field.before, field.after) for field in plan.changes[0].fields] == [
-        ("chosen-location", None, live)
-    ]
-    assert store.apply(Plan.from_json(plan.to_json())).ok
-    assert (backend.load_table(table).location, _request(backend, table)) == (live, (asked, live))
-    assert store.plan().is_empty
 
 
 @pytest.mark.parametrize("catalog", ["nessie"], indirect=True)

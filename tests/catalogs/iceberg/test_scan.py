@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import reconciler
-from reconciler.backends import paging
 from reconciler.backends.http.listing import DoubledNameError
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
@@ -61,43 +60,6 @@ def with_namespace(script: Scripted, tables: Answer | list[Answer]) -> None:
 
 
 # ---- on real servers -------------------------------------------------------------------------------------------------
-
-
-def test_a_scan_has_everything_and_nothing_foreign(
-    catalog: Catalog, backend: IcebergBackend, space: Identifier
-) -> None:
-    backend.insert_namespace((*space, "deep"), {"level": "2"})
-    backend.insert_namespace((*space, "deep", "deeper"), {"level": "3"})
-    made = {(*space, "deep", "deeper", f"t{number}") for number in range(3)} | {(*space, "t")}
-    for identifier in made:
-        backend.insert_table(identifier, f"{catalog.root}/{identifier[-1]}", {"tier": identifier[-1]})
-    catalog.add_iceberg_table(space, "theirs")
-    catalog.add_view(space, "seen")
-
-    found = backend.scan(Scope(("/".join((*space, "**")),)))
-    assert set(found.tables) == made
-    assert {identifier[-1]: live.properties["tier"] for identifier, live in found.tables.items()} == {
-        identifier[-1]: identifier[-1] for identifier in made
-    }
-    assert found.namespaces[(*space, "deep", "deeper")].properties["level"] == "3"
-    assert sorted(backend.foreign_objects(space)) == ["seen", "theirs"]
-    assert backend.child_tables(space) == ["t"]
-
-
-def test_a_scan_takes_one_call_a_list_and_one_a_table(apache: Catalog) -> None:
-    backend = apache.connect()
-    for space in range(3):
-        backend.insert_namespace((apache.warehouse, f"n{space}"), {})
-        for number in range(150):
-            backend.insert_table((apache.warehouse, f"n{space}", f"t{number}"), f"{apache.root}/t{number}", {})
-    backend.close()
-    backend = apache.connect()
-    found = backend.scan()
-    assert len(found.tables) == 450
-    # the configuration; the list of namespaces; of each namespace its properties, namespaces and tables; each table
-    assert backend.traffic().calls == 1 + 1 + 3 * 3 + 450
-    assert len(backend.scan(Scope((f"{apache.warehouse}/n1/t1",))).tables) == 1
-    backend.close()
 
 
 def test_only_the_tables_named_are_loaded(catalog: Catalog, space: Identifier) -> None:
@@ -247,27 +209,6 @@ def test_every_page_is_read(script: Scripted, connected: IcebergBackend) -> None
         for request in script.requests
         if request.path.startswith("/v1/ware/namespaces/a/tables/")
     )
-
-
-def test_tokens_without_end_are_an_error(
-    script: Scripted, connected: IcebergBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 20)
-
-    def page(request: Request) -> Answer:
-        entries = [{"namespace": ["a"], "name": "t"}]
-        return Answer({"identifiers": entries, "next-page-token": f"{len(script.requests)}"})
-
-    with_namespace(script, names())
-    script.routes["GET /v1/ware/namespaces/a/tables"] = page
-    with pytest.raises(InternalError, match=r"`ware\$a`, page 21: .*nothing new"):
-        connected.scan()
-
-
-def test_a_token_that_comes_back_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
-    with_namespace(script, Answer({"identifiers": [], "next-page-token": "again"}))
-    with pytest.raises(InternalError, match=r"`ware\$a`, page 2: .*same page token"):
-        connected.scan()
 
 
 def test_a_table_that_is_listed_twice_is_an_error_that_names_it(script: Scripted, connected: IcebergBackend) -> None:

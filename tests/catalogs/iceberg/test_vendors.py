@@ -27,7 +27,6 @@ from reconciler.model.errors import (
     InvalidInputError,
     ManifestError,
     MissingExtraError,
-    PermissionDeniedError,
     UnauthenticatedError,
 )
 from reconciler.namespace import CatalogNamespace
@@ -167,21 +166,6 @@ def test_s3_tables_chooses_every_location_itself(script: Scripted) -> None:
 
 
 # ---- headers ---------------------------------------------------------------------------------------------------------
-
-
-def test_headers_go_with_every_request_and_are_not_shown(script: Scripted) -> None:
-    serve_warehouse(script, "ware", "ware")
-    script.routes["GET /v1/ware/namespaces/a%20b/tables/t"] = lambda request: error(
-        403, "ForbiddenException", f"not for {request.headers['Polaris-Realm']}"
-    )
-    config = {"endpoint": script.url, "warehouses": "ware", "max_retries": "0"}
-    backend = IcebergBackend(**config, **{"headers.Polaris-Realm": "realm-7731", "headers.x-goog-user-project": "p1"})
-    with pytest.raises(PermissionDeniedError) as caught:
-        backend.load_table(("ware", "a b", "t"))
-    assert "realm-7731" not in f"{caught.value}{backend.config!r}{backend.namespace_id()}"
-    assert all(one.headers["Polaris-Realm"] == "realm-7731" for one in script.requests)
-    assert all(one.headers["x-goog-user-project"] == "p1" for one in script.requests)
-    backend.close()
 
 
 def test_no_request_goes_where_the_service_sends_clients_on_to(script: Scripted) -> None:

@@ -7,14 +7,11 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DropNamespaceRequest, errors
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, errors
 
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import (
     InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
     UnsupportedOperationError,
 )
 from reconciler.model.live import PropertyChanges
@@ -22,20 +19,6 @@ from reconciler.namespace import CatalogNamespace
 from tests.catalogs.rest.conftest import Server
 
 DATA = pa.table({"id": [1, 2, 3]})
-
-
-def test_modes_that_it_passes_over_are_kept_to(pylance_adapter: Server) -> None:
-    backend = pylance_adapter.connect()
-    backend.insert_namespace(("a",), {"owner": "me"})
-    CatalogNamespace(backend).create_namespace(
-        CreateNamespaceRequest(id=["a"], mode="exist_ok", properties={"owner": "you"})
-    )
-    assert backend.load_namespace(("a",)).properties == {"owner": "me"}
-    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["missing"], mode="skip"))
-    backend.insert_table(("a", "t"), f"{pylance_adapter.root}/a/t.lance", {})
-    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["a"], behavior="cascade"))
-    with pytest.raises(NamespaceNotFoundError):
-        backend.load_namespace(("a",))
 
 
 def test_overwriting_a_namespace_is_unsupported_and_changes_nothing(pylance_adapter: Server) -> None:
@@ -48,36 +31,6 @@ def test_overwriting_a_namespace_is_unsupported_and_changes_nothing(pylance_adap
     with pytest.raises(UnsupportedOperationError, match="cannot be changed"):
         backend.alter_namespace(("a",), PropertyChanges({"owner": "you"}))
     assert backend.load_namespace(("a",)).properties == {"owner": "me"}
-
-
-def test_the_empty_list_of_a_missing_namespace_is_not_believed(pylance_adapter: Server) -> None:
-    backend = pylance_adapter.connect()
-    backend.insert_namespace(("there",), {})
-    with pytest.raises(NamespaceNotFoundError, match="look for namespace `missing`"):
-        backend.child_tables(("missing",))
-    with pytest.raises(NamespaceNotFoundError):
-        backend.child_namespaces(("missing",))
-
-
-def test_nothing_is_declared_in_a_missing_namespace(pylance_adapter: Server) -> None:
-    backend = pylance_adapter.connect()
-    with pytest.raises(NamespaceNotFoundError):
-        backend.insert_table(("missing", "t"), f"{pylance_adapter.root}/missing/t.lance", {})
-    with pytest.raises(errors.NamespaceNotFoundError):
-        CatalogNamespace(pylance_adapter.connect(root="/elsewhere")).declare_table(
-            DeclareTableRequest(id=["missing", "t"], location="/elsewhere/t.lance")
-        )
-    assert backend.scan().tables == {}
-
-
-def test_a_table_is_registered_at_a_place_it_would_not_declare_one(pylance_adapter: Server) -> None:
-    backend = pylance_adapter.connect()
-    backend.insert_namespace(("a",), {})
-    place = pylance_adapter.root / "deep" / "down" / "t.lance"
-    lance.write_dataset(DATA, place)
-    made = backend.insert_table(("a", "t"), f"file://{place}", {})
-    assert lance.dataset(made.location).count_rows() == 3
-    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["a", "t"]).count_rows() == 3
 
 
 def test_properties_that_it_loses_are_an_error_unless_that_is_known(pylance_adapter: Server) -> None:
@@ -111,14 +64,3 @@ def test_a_root_table_that_comes_back_is_reported(pylance_adapter: Server) -> No
 def test_an_entry_it_takes_and_does_not_show_is_an_error(pylance_adapter: Server) -> None:
     with pytest.raises(InternalError, match="entry of table `t`"):
         pylance_adapter.connect().insert_table(("t",), str(pylance_adapter.root / "t.lance"), {})
-
-
-def test_what_two_make_at_once_already_exists_for_one_of_them(pylance_adapter: Server) -> None:
-    backend = pylance_adapter.connect()
-    backend.insert_namespace(("a",), {})
-    with pytest.raises(NamespaceAlreadyExistsError):
-        backend.insert_namespace(("a",), {})
-    place = f"{pylance_adapter.root}/a/t.lance"
-    backend.insert_table(("a", "t"), place, {})
-    with pytest.raises(TableAlreadyExistsError):
-        backend.insert_table(("a", "t"), place, {})

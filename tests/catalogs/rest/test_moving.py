@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.backends.dir import DirBackend
 from reconciler.model.names import Identifier
-from tests.catalogs.moving import CutMoves, Moves, Place
+from tests.catalogs.moving import Moves, Place
 from tests.catalogs.rest.conftest import Server
 
 
@@ -19,5 +19,5 @@ def place(serve: Server) -> Place:
     return Place("rest", serve.config, serve.connect, raw, data=serve.root)
 
 
-class TestMoves(Moves, CutMoves):
+class TestMoves(Moves):
     """The suite."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import lance
-import pyarrow as pa
-import pytest
 
 import reconciler
 from reconciler.applier.report import Status
-from reconciler.model.live import StorageKind
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.rest.conftest import Server
-from tests.servers.scripted import Request, scripted
 from tests.writing import load_text
 
 _TABLES = """
@@ -62,31 +58,3 @@ def test_the_server_says_where_and_apply_tells(either: Server, tmp_path: Path) -
     assert not reconciler.plan(manifest).changes
     again = reconciler.apply(Plan.model_validate_json(saved.read_text()), manifest, journal=tmp_path / "journal")
     assert {result.status for result in again.results} == {Status.ALREADY}
-
-
-@pytest.mark.parametrize("block", ["{}", "{schema: [{name: id, type: int64}]}"])
-def test_an_entry_that_would_show_other_data_is_taken_back(tmp_path: Path, block: str) -> None:
-    lance.write_dataset(pa.table({"old": [1]}), tmp_path / "old.lance")
-    entered: list[str] = []
-
-    def answer(request: Request) -> tuple[int, object]:
-        if request.path.endswith("/list"):
-            return 200, {"tables": list(entered) if "/table/" in request.path else [], "namespaces": []}
-        if request.path.endswith("/declare"):
-            entered.append("t")
-        if request.path.endswith("/deregister"):
-            entered.remove("t")
-            return 200, {}
-        if "/table/" in request.path and not entered:
-            return 404, {"error": "no", "code": 4}
-        return 200, {"location": str(tmp_path / "old.lance"), "properties": {}}
-
-    with scripted(answer) as server:
-        manifest = _placed(tmp_path, f"    tables: {{t: {block}}}", uri=server.url, table_properties="false")
-        plan = reconciler.plan(manifest)
-        assert [change.storage for change in plan.changes] == [StorageKind.NOTHING]
-        report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
-    (result,) = report.results
-    assert result.status is Status.FAILED
-    assert result.message.endswith("that entry is taken back")
-    assert entered == []

@@ -11,7 +11,6 @@ from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTab
 from lance_namespace.errors import LanceNamespaceError
 from lance_namespace_urllib3_client.models.identity import Identity
 
-from reconciler.backends import paging
 from reconciler.backends.http.listing import DoubledNameError
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import (
@@ -141,38 +140,6 @@ def test_a_name_that_is_listed_twice_is_an_error_that_names_it() -> None:
         scripted(lambda _: (200, {"namespaces": ["a", "b", "a"]})) as server,
         pytest.raises(DoubledNameError, match="the namespace `a` twice"),
     ):
-        backend_at(server.url).child_namespaces(())
-
-
-def test_a_table_that_is_made_again_between_two_pages_is_one() -> None:
-    tree = Tree({"": [], "a": ["t", "u", "t"]})
-
-    def answer(request: Request) -> Answer:
-        answered = tree(request)
-        if "page_token=2" in request.query:
-            tree.namespaces["a"] = ["t", "u"]
-        return answered
-
-    with scripted(answer) as server:
-        assert set(backend_at(server.url).scan().tables) == {("a", "t"), ("a", "u")}
-
-
-def test_a_list_that_never_ends_is_an_error() -> None:
-    def answer(request: Request) -> Answer:
-        return (404, b"") if request.method == "POST" else (200, {"namespaces": ["a"], "page_token": "again"})
-
-    with scripted(answer) as server, pytest.raises(InternalError, match="the list never ends"):
-        backend_at(server.url).child_namespaces(())
-
-
-def test_tokens_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 20)
-
-    def answer(request: Request) -> Answer:
-        token = parse_qs(request.query).get("page_token", ["0"])[0]
-        return 200, {"namespaces": ["a"], "page_token": str(int(token) + 1)}
-
-    with scripted(answer) as server, pytest.raises(InternalError, match="20 pages in a row with nothing new"):
         backend_at(server.url).child_namespaces(())
 
 
@@ -532,18 +499,6 @@ def test_a_credential_is_exchanged_for_tokens_and_shown_nowhere() -> None:
         assert asked[0].body == "grant_type=client_credentials&client_id=me&client_secret=s3cret-77&scope=catalog"
         assert "x-api-key" not in asked[0].headers
         assert "s3cret-77" not in repr(backend.config) + backend.namespace_id()
-
-
-def test_a_wrong_credential_is_reported() -> None:
-    def answer(request: Request) -> Answer:
-        return 401, {"error": "invalid_client", "error_description": "s3cret-77 is wrong"}
-
-    with (
-        scripted(answer) as server,
-        pytest.raises(UnauthenticatedError, match="get a token for `credential`") as raised,
-    ):
-        backend_at(server.url, credential="me:s3cret-77").load_namespace(("n",))
-    assert "s3cret-77" not in str(raised.value)
 
 
 # ---- the context of a client's request -------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
-from tests.cli.running import lancens
 from tests.plans import assert_blocked, noted
 from tests.servers.unity_contract import API
 
@@ -142,36 +141,9 @@ def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(manif
     assert lance.dataset(str(tmp_path / "my lake/raw/clicks.lance")).count_rows() == 2
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "table", "code"),
-    [
-        ("{tier: gold}", "{tier: silver}", "main/features/users", ReasonCode.CANNOT_ALTER),
-        ("raw/clicks.lance", "raw/other.lance", "main/features/clicks", ReasonCode.CANNOT_RELOCATE),
-    ],
-)
-def test_the_plan_says_that_a_table_cannot_be_changed(
-    manifest: Path, tmp_path: Path, old: str, new: str, table: str, code: ReasonCode
-) -> None:
-    apply(manifest)
-    lance.write_dataset(pa.table({"url": ["a"]}), tmp_path / "my lake/raw/other.lance")
-    edit(manifest, (old, new))
-    assert_blocked(planned(manifest), f"governed/{table}", code)
-
-
 def test_a_catalog_that_is_missing_is_for_the_administrator(manifest: Path) -> None:
     edit(manifest, ("      main:\n", "      absent:\n"))
     assert_blocked(planned(manifest), "governed/absent", ReasonCode.MADE_OUTSIDE)
-
-
-def test_the_command_line_shows_the_error_and_no_secret(
-    unity: Unity, manifest: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    unity.server.fail_once("/schemas?", 403, {"error_code": "PERMISSION_DENIED", "message": TOKEN, "details": []})
-    failed = lancens(capsys, "plan")
-    assert failed.code == 1
-    assert "of `main`: 403: PERMISSION_DENIED" in failed.err
-    assert TOKEN not in failed.out + failed.err
-    assert "Traceback" not in failed.err
 
 
 def test_a_plan_that_adds_columns_says_that_the_entry_keeps_the_old_ones(unity: Unity, manifest: Path) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import socket
-import sys
 from collections.abc import Callable, Mapping
 
 import pytest
-from lance_namespace import DescribeTableRequest, ListNamespacesRequest, errors
+from lance_namespace import DescribeTableRequest
 
-from reconciler.backends import registry
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import (
     BackendError,
@@ -18,7 +15,6 @@ from reconciler.model.errors import (
     ErrorCode,
     InternalError,
     InvalidInputError,
-    MissingExtraError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -233,31 +229,6 @@ def test_storage_options_go_to_pylance_and_nowhere_else(unity: Unity) -> None:
     assert not any("eu-west-1" in request for request in unity.server.requests)
 
 
-def test_a_service_that_is_not_there() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        backend = UnityBackend(endpoint=endpoint, catalog="main", max_retries="0")
-        with pytest.raises(errors.ServiceUnavailableError, match="check `endpoint`"):
-            CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=["main"]))
-
-
-def test_the_time_out_is_the_configured_one() -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        backend = UnityBackend(endpoint=endpoint, catalog="main", read_timeout="0.05", max_retries="0")
-        with pytest.raises(ServiceUnavailableError, match=r"no answer from .* within 0.05 s"):
-            backend.scan()
-
-
-def test_without_requests_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "requests", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[rest\]\'"):
-        registry.connect("unity", {"endpoint": "http://h", "catalog": "main"})
-
-
 def test_https_to_a_service_without_it() -> None:
     with serving(Contract()) as server:
         backend = UnityBackend(endpoint=server.url.replace("http:", "https:"), catalog="main")
@@ -294,9 +265,3 @@ def test_defaults_and_prefixed_keys() -> None:
     assert config.address == "http://h:8080/api/2.1/unity-catalog"
     assert (config.connect_timeout, config.read_timeout, config.max_retries, config.root) == (10.0, 60.0, 3, None)
     assert config.identity() == "http://h:8080/api/2.1/unity-catalog catalog main"
-
-
-def test_time_outs_over_an_hour_are_milliseconds() -> None:
-    given = {"endpoint": "http://h", "catalog": "main", "connect_timeout": "10000", "read_timeout": "300000"}
-    assert UnityBackend(**given).config.timeouts == (10.0, 300.0)
-    assert UnityBackend(**{**given, "connect_timeout": "3600", "read_timeout": "1000"}).config.timeouts == (3600, 1000)

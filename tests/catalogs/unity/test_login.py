@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from functools import partial
 from urllib.parse import parse_qs
 
 import pytest
 
-from reconciler.backends.http import backend as http_backend
-from reconciler.backends.http.tokens import ClientCredentials
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import (
     BackendError,
@@ -82,18 +79,6 @@ def test_a_token_is_asked_for_once_and_used(script: Scripted) -> None:
         assert set(backend.scan().namespaces) == {("main",), ("main", "s")}
     assert workspace.given == 1
     assert SECRET not in f"{backend.config!r}{backend.namespace_id()}"
-    backend.close()
-
-
-def test_it_is_renewed_before_it_ends(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [1000.0]
-    monkeypatch.setattr(http_backend, "ClientCredentials", partial(ClientCredentials, clock=lambda: clock[0]))
-    workspace = Workspace(script)
-    backend = connect(script)
-    for now, given in ((1000.0, 1), (4500.0, 1), (4545.0, 2), (4600.0, 2)):
-        clock[0] = now
-        backend.scan()
-        assert workspace.given == given
     backend.close()
 
 

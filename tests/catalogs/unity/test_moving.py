@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.names import Identifier
 from tests.catalogs.end_to_end import apply
-from tests.catalogs.moving import USERS, CutMoves, Moves, Place
+from tests.catalogs.moving import USERS, Moves, Place
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.servers.unity_contract import API
 
@@ -48,5 +48,5 @@ def test_a_move_keeps_the_comments_of_the_entry(
     assert (moved["comment"], moved["columns"]) == ("all users", commented)
 
 
-class TestMoves(Moves, CutMoves):
+class TestMoves(Moves):
     """The suite."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest, errors
 
-from reconciler.backends import paging
 from reconciler.model.errors import (
-    BackendError,
     InternalError,
     NamespaceNotFoundError,
     NotLanceTableError,
     PermissionDeniedError,
-    TableNotFoundError,
 )
 from reconciler.model.names import ChildrenOf, Scope
 from reconciler.namespace import CatalogNamespace
@@ -95,16 +92,6 @@ def test_every_table_that_is_no_external_lance_table_is_foreign(either: Unity) -
             backend.foreign_tables(missing)
 
 
-def test_a_scan_carries_locations_and_properties(unity: Unity) -> None:
-    unity.fill(1)
-    snapshot = unity.connect().scan()
-    assert snapshot.namespaces[CATALOG,].properties == {"region": "eu"}
-    assert snapshot.namespaces[CATALOG, "s0"].properties == {"number": "0"}
-    table = snapshot.tables[CATALOG, "s0", "t0000"]
-    assert table.location == "s3://lake/s0/t0000.lance"
-    assert table.properties == {"table_type": "lance"}
-
-
 def test_a_property_that_is_null_counts_as_missing(unity: Unity) -> None:
     unity.fill(1)
     entries = [
@@ -159,23 +146,6 @@ def test_an_empty_page_may_leave_the_list_out(unity: Unity, answer: dict[str, ob
     unity.fill(0)
     unity.server.fail_once(PAGE, 200, answer)
     assert unity.connect().scan().tables == {}
-
-
-def test_a_token_that_comes_again_is_an_error_and_no_endless_loop(unity: Unity) -> None:
-    unity.fill(3)
-    for _ in range(2):
-        unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": "again"})
-    with pytest.raises(InternalError, match="the same page token again"):
-        unity.connect().scan()
-
-
-def test_tokens_without_end_are_an_error(unity: Unity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MAX_PAGES_WITHOUT_NEW", 5)
-    unity.fill(3)
-    for number in range(9):
-        unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": str(number)})
-    with pytest.raises(InternalError, match=r"`main\$s0`, page 5: .*nothing new"):
-        unity.connect().scan()
 
 
 def test_a_schema_that_goes_while_it_is_read_is_left_out(unity: Unity) -> None:
@@ -261,29 +231,6 @@ def test_the_root_holds_the_configured_catalog_and_no_other(unity: Unity) -> Non
     for identifier in (["other"], ["other", "s"]):
         with pytest.raises(errors.NamespaceNotFoundError, match="not in the catalog `main`"):
             CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=identifier))
-
-
-@pytest.mark.parametrize(
-    "identifier", [[], [CATALOG], [CATALOG, "s0"], [CATALOG, "s0", "a", "b"], [CATALOG, "s0", "a.b"]]
-)
-def test_tables_stand_three_levels_deep(unity: Unity, identifier: list[str]) -> None:
-    with pytest.raises(errors.InvalidInputError):
-        CatalogNamespace(unity.connect()).describe_table(DescribeTableRequest(id=identifier))
-    assert unity.server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("identifier", "kind"),
-    [
-        ((CATALOG, "s0", "nope"), TableNotFoundError),
-        ((CATALOG, "nope", "nope"), NamespaceNotFoundError),
-    ],
-)
-def test_what_is_missing_is_named(either: Unity, identifier: tuple[str, ...], kind: type[BackendError]) -> None:
-    either.fill(0)
-    with pytest.raises(kind) as caught:
-        either.connect().load_table(identifier)
-    assert "nope" in str(caught.value)
 
 
 def test_a_catalog_that_does_not_exist_is_an_error(unity: Unity) -> None:

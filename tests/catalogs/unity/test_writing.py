@@ -11,7 +11,6 @@ from lance_namespace import (
     CreateNamespaceRequest,
     CreateTableRequest,
     DeclareTableRequest,
-    DeregisterTableRequest,
     DropNamespaceRequest,
     DropTableRequest,
     RegisterTableRequest,
@@ -21,10 +20,7 @@ from lance_namespace import (
 from reconciler.model import locations
 from reconciler.model.errors import (
     InternalError,
-    InvalidInputError,
     NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
     UnsupportedOperationError,
 )
 from reconciler.model.live import PropertyChanges
@@ -82,26 +78,6 @@ def test_default_locations_are_below_the_root(unity: Unity, tmp_path: Path, monk
     assert locations.same(made.location, f"{tmp_path}/main/s0/t.lance")
 
 
-def test_duplicates(either: Unity) -> None:
-    either.fill(1)
-    backend = either.connect()
-    with pytest.raises(errors.NamespaceAlreadyExistsError):
-        CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=list(SCHEMA)))
-    with pytest.raises(TableAlreadyExistsError):
-        backend.insert_table((*SCHEMA, "t0000"), "s3://lake/x", {})
-    either.contract.add_table(*SCHEMA, "view", table_type="VIEW")
-    with pytest.raises(TableAlreadyExistsError):
-        backend.insert_table((*SCHEMA, "view"), "s3://lake/x", {})
-
-
-def test_below_what_is_missing(either: Unity) -> None:
-    backend = either.connect()
-    with pytest.raises(NamespaceNotFoundError, match="absent"):
-        backend.insert_table((CATALOG, "absent", "t"), "s3://lake/x", {})
-    with pytest.raises(NamespaceNotFoundError, match="absent"):
-        either.connect(catalog="absent").insert_namespace(("absent", "s"), {})
-
-
 def test_another_catalog_is_invalid_input(unity: Unity) -> None:
     unity.contract.add_catalog("other")
     backend = unity.connect()
@@ -112,29 +88,7 @@ def test_another_catalog_is_invalid_input(unity: Unity) -> None:
     assert unity.server.requests == []
 
 
-def test_the_catalog_is_not_created_changed_or_dropped(unity: Unity) -> None:
-    backend = unity.connect()
-    attempts: list[Callable[[], object]] = [
-        lambda: CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=[CATALOG], mode="overwrite")),
-        lambda: CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[CATALOG])),
-    ]
-    for attempt in attempts:
-        with pytest.raises(errors.InvalidInputError, match="not created, changed or dropped here"):
-            attempt()
-    with pytest.raises(InvalidInputError, match="not created, changed or dropped here"):
-        backend.alter_namespace((CATALOG,), PropertyChanges({"a": "1"}))
-    assert not [request for request in unity.server.requests if not request.startswith("GET")]
-
-
 # ---- properties of a schema ----------------------------------------------------------------------
-
-
-def test_a_change_of_properties_keeps_the_others(unity: Unity) -> None:
-    unity.fill(0)
-    backend = unity.connect()
-    backend.alter_namespace(SCHEMA, PropertyChanges({"a": "1", "b": "2"}))
-    altered = backend.alter_namespace(SCHEMA, PropertyChanges({"b": "3"}, frozenset({"a"})))
-    assert altered.properties == backend.load_namespace(SCHEMA).properties == {"number": "0", "b": "3"}
 
 
 def test_properties_that_the_server_keeps_are_an_error(unity: Unity) -> None:
@@ -191,31 +145,6 @@ def test_a_server_without_volumes_functions_and_models_has_none_of_them(unity: U
         unity.server.fail_once(route, 404, "Status: 404\nDescription: Not Found\n")
     unity.connect().remove_namespace(SCHEMA)
     assert unity.connect().child_namespaces((CATALOG,)) == []
-
-
-@pytest.mark.parametrize("kind", ["MANAGED", "VIEW", "EXTERNAL"])
-def test_what_is_no_lance_table_is_never_removed(unity: Unity, tmp_path: Path, kind: str) -> None:
-    unity.fill(0)
-    data = tmp_path / "data"
-    data.mkdir()
-    properties = {"table_type": "lance"} if kind == "MANAGED" else {}
-    unity.contract.add_table(*TABLE, table_type=kind, storage_location=data.as_uri(), properties=properties)
-    with pytest.raises(errors.InvalidInputError, match="not a Lance table"):
-        CatalogNamespace(unity.connect()).deregister_table(DeregisterTableRequest(id=list(TABLE)))
-    assert deletions(unity) == []
-    assert data.is_dir()
-
-
-def test_deregistering_leaves_the_data(unity: Unity, dataset: WriteDataset) -> None:
-    unity.fill(0)
-    backend = unity.connect()
-    location = dataset(5)
-    backend.insert_table(TABLE, location, {})
-    assert locations.same(
-        CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=list(TABLE))).location, location
-    )
-    assert backend.child_tables(SCHEMA) == []
-    assert lance.dataset(location).count_rows() == 5
 
 
 @pytest.mark.parametrize(
