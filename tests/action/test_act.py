@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from tests.action.runner import ROOT, Repository
+from tests.action.runner import Repository
 from tests.servers.github_api import TOKEN, GitHubApi
-from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, glue_server
 
 
 def manifest(root: Path, tables: str = "users: {properties: {tier: gold}}", more: str = "") -> str:
@@ -85,36 +84,6 @@ def test_an_audit_hands_on_what_it_found(repository: Repository, api: GitHubApi,
     [run] = json.loads(handed_on.read_text())["runs"]
     assert {result["ruleId"] for result in run["results"]} == {"missing", "orphan"}
     assert api.calls == []
-
-
-def test_glue_from_the_pull_request_to_the_merge(
-    repository: Repository, api: GitHubApi, lake: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    with glue_server(tmp_path_factory.mktemp("glue")) as glue:
-        repository.environment |= {
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-            "AWS_REGION": REGION,
-            "GLUE_ENDPOINT": glue.endpoint,
-            "LAKE_ROOT": str(lake),
-        }
-        text = (ROOT / "examples/glue/lancens.yaml").read_text()
-        lance.write_dataset(pa.table({"url": ["a", "b"]}), lake / "raw/clicks.lance")
-        planned = repository.pull_request(7, text)
-        assert planned.ok, planned.log
-        [comment] = api.comments_on(7)
-        assert SECRET_KEY not in planned.log + comment
-
-        applied = repository.merge(7)
-        assert applied.ok, applied.log
-        databases = {database["Name"] for database in glue.client.get_databases()["DatabaseList"]}
-        assert databases
-        assert SECRET_KEY not in applied.log
-        glue.allow([])
-        unreadable = repository.pull_request(9, text)
-        assert not unreadable.ok
-        assert unreadable.output("failure-reason") == "catalog-unreadable"
-        assert SECRET_KEY not in unreadable.log + api.comments_on(9)[0]
 
 
 def test_a_fork_is_validated_only(repository: Repository, api: GitHubApi, lake: Path) -> None:

@@ -169,17 +169,6 @@ def test_a_saved_plan_is_carried_out_in_another_workspace(
     assert (workspace.path / "lake").exists()
 
 
-def test_an_absolute_root_of_one_workspace_is_no_catalog_of_another(
-    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace.edit("{root: ./lake}", '{root: "${var:root}"}')
-    assert workspace.pull_request(variables=f"root={workspace.path}/lake").code == 0
-    api.merge(7, MERGE)
-    refused = workspace.push(command="apply", variables=f"root={workspace.path}/elsewhere")
-    assert refused.outputs["failure-reason"] == "plan-changed"
-    assert "which service or root" in refused.log
-
-
 def test_a_comment_in_the_manifest_does_not_stop_a_merge(workspace: Workspace) -> None:
     reviewed(workspace)
     workspace.write("# moved down\n" + (workspace.path / "lancens.yaml").read_text())
@@ -200,21 +189,6 @@ def test_that_the_comment_fails_takes_nothing_from_an_apply(workspace: Workspace
     assert applied.code == 0
     assert len(applied.commands("warning")) == 1
     assert workspace.push(command="drift", comment="never").outputs["has-changes"] == "false"
-
-
-def test_the_second_of_two_merges_that_were_planned_apart_is_refused(workspace: Workspace, api: GitHubApi) -> None:
-    base = (workspace.path / "lancens.yaml").read_text()
-    first, second = "          ads: {}\n", "          web: {}\n"
-    for number, added, merge in ((7, first, MERGE), (8, second, "d" * 40)):
-        workspace.write(base + added)
-        assert workspace.pull_request(number).code == 0
-        api.merge(number, merge)
-    workspace.write(base + first)
-    assert workspace.push(MERGE, command="apply").code == 0
-    workspace.write(base + first + second)
-    refused = workspace.push("d" * 40, command="apply")
-    assert refused.outputs["failure-reason"] == "plan-changed"
-    assert "the manifest has changed since" in refused.log
 
 
 # ---- without an approval --------------------------------------------------------------------------------------------

@@ -310,20 +310,6 @@ def test_a_long_value_hides_no_other_catalog_and_nothing_is_approved(workspace: 
     assert "Merging applies" not in comment
 
 
-def test_many_changes_of_one_catalog_push_no_other_one_out(workspace: Workspace, api: GitHubApi) -> None:
-    options = {f"storage.headers.x{number:04}": "y" * 200 for number in range(500)}
-    more = {"catalogs": {name: {"impl": "memory", "config": {"name": name}} for name in ("other", "zoo")}}
-    (workspace.path / "more.yaml").write_text(json.dumps(more))
-    workspace.edit("{root: ./lake}", json.dumps({"root": "./elsewhere", **options}))
-    workspace.edit("name: store", "name: store\ninclude: [more.yaml]")
-    assert workspace.pull_request().code == 0
-    [comment] = api.comments_on(7)
-    for name in ("other", "zoo"):
-        assert f"! catalog {name}, which is new\n+   impl: memory\n+   name: {name}\n" in comment
-    assert "-   root: ./lake\n+   root: ./elsewhere\n" in comment
-    assert "lancens approves" not in comment
-
-
 def test_more_catalogs_than_can_be_named_approve_nothing(
     workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -433,15 +419,3 @@ def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: 
     for page in (comment, ran.summary):
         assert page.index("How catalogs are reached") < page.index("### lancens: ")
         assert "s3://elsewhere/lake" in page
-
-
-def test_306_new_tables_are_approved_by_one_row_that_lists_them(workspace: Workspace, api: GitHubApi) -> None:
-    workspace.write(
-        MANIFEST + "".join(f"          table_{at:03}: {{properties: {{tier: gold}}}}\n" for at in range(306))
-    )
-    assert workspace.pull_request().code == 0
-    [comment] = api.comments_on(7)
-    assert "lancens approves" in comment
-    assert all(f"`table_{at:03}`" in comment for at in range(306))
-    api.merge(7, MERGE)
-    assert workspace.push(command="apply").code == 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column
 from reconciler.model.desired import DesiredCatalog, Evolve, ExtraColumns
 from reconciler.model.errors import LancensError
-from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot
+from reconciler.model.live import OddEntry, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.model.ownership import DATA
 from reconciler.operations.connections import CatalogSpec
@@ -31,8 +30,6 @@ from reconciler.storage import create_empty
 from tests.cli.running import lancens
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
-from tests.servers.unity_contract import Answer, Contract
-from tests.servers.unity_contract_server import serving
 from tests.soak import count
 from tests.states import held_names, mirrors, safeguards, situations
 
@@ -223,36 +220,6 @@ def test_the_plan_is_that_of_the_local_engine(
         assert spark_plan(spark, whole, options) == local_plan(whole, options)
 
 
-@pytest.mark.parametrize("units", [list_catalogs, in_small_parts, unlisted])
-def test_however_the_work_is_shared_out_the_plan_is_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: Callable[..., list[Listing]]
-) -> None:
-    backend = DirBackend(root=str(tmp_path / "lake"))
-    for namespace in ("a", "b", "c"):
-        backend.insert_namespace((namespace,), {})
-        for number in range(3):
-            name = (namespace, f"t{number}")
-            backend.insert_table(name, backend.default_location(name), {"lancens.managed-by": "store/lake"})
-    # `a/t1` is at home, `b/t9` would be written where `c/t2` is, `d` is not there, and `b/t2` is to go.
-    columns = [{"name": "id", "type": "int64"}]
-    taken = {"location": backend.load_table(("c", "t2")).location, "schema": columns}
-    spaces = {
-        "a": {"tables": {"t0": {}, "t1": {"properties": {"tier": "gold"}}, "t2": {}}},
-        "b": {"tables": {"t0": {}, "t1": {}, "t9": taken}},
-        "c": {"tables": {"t0": {}, "t1": {}, "t2": {}}},
-        "d": {"tables": {"t0": {}, "t1": {"schema": columns}}},
-    }
-    path = tmp_path / "lancens.yaml"
-    lake = {"impl": "dir", "config": {"root": "./lake"}, "namespaces": spaces}
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
-    monkeypatch.setattr(engine, "list_catalogs", units)
-    made = plan(load(path))
-    actions = {"update-table", "deregister-table", "create-namespace", "declare-table", "create-table"}
-    assert {change.action.value for change in made.changes} == actions
-    assert [one.address for one in made.blocked] == ["lake/b/t9"]
-    assert spark_plan(spark, load(path), Options()) == local_plan(load(path), Options())
-
-
 def fleet(folder: Path) -> Path:
     """Write a manifest of several files, each of which is about namespaces of its own, and a lake that differs."""
     backend = DirBackend(root=str(folder / "lake"))
@@ -325,96 +292,6 @@ def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
     assert SECRET not in spark_log.read_text()
 
 
-def test_what_removes_too_much_is_refused_as_the_local_engine_does(spark: SparkSession, tmp_path: Path) -> None:
-    backend = DirBackend(root=str(tmp_path / "lake"))
-    backend.insert_namespace(("a",), {})
-    for number in range(20):
-        name = ("a", f"t{number}")
-        backend.insert_table(name, backend.default_location(name), {"lancens.managed-by": "store/lake"})
-    path = tmp_path / "lancens.yaml"
-    path.write_text("version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, tables: {x: {}}}}\n")
-    message = spark_plan(spark, load(path), Options())
-    assert message == local_plan(load(path), Options())
-    assert message.startswith("SafetyError: ")
-
-
-def test_names_that_the_service_keeps_in_lower_case_are_refused_as_by_the_local_engine(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = [("sales",), ("sales", "orders"), ("sales", "items")]
-    there = Snapshot({names[0]: LiveNamespace(names[0])}, {name: LiveTable(name, f"/{name[-1]}") for name in names[1:]})
-    freeze(tmp_path / "lake.pickle", there, Capabilities())
-    path = tmp_path / "lancens.yaml"
-    path.write_text(
-        f"version: 1\nname: store\ncatalogs:\n  lake:\n    impl: frozen\n"
-        f"    config: {{state: {tmp_path}/lake.pickle, folds: 'true'}}\n"
-        "    namespaces:\n      Sales: {tables: {Orders: {location: /o}, new: {location: /n}}}\n"
-        "      sales: {tables: {Items: {location: /i, probe: false}, items: {}}}\n"
-    )
-    message = spark_plan(spark, load(path), Options())
-    assert message == local_plan(load(path), Options())
-    assert message.startswith("CatalogError: lake (frozen): ")
-    for name, line in (("Sales", 8), ("Sales/Orders", 8), ("sales/Items", 9)):
-        assert f"`{name}` as `{name.lower()}` (lancens.yaml:{line})" in message
-
-
-def test_data_of_a_moved_table_whose_entry_is_lost_is_found_as_by_the_local_engine(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    backend = DirBackend(root=str(tmp_path / "lake"))
-    backend.insert_namespace(("a",), {})
-    for name in ("users", "events"):
-        create_empty(backend.default_location(("a", name)), COLUMNS, {})
-    backend.insert_table(("a", "clicks"), backend.default_location(("a", "events")), {})
-    path = tmp_path / "lancens.yaml"
-    moved = [{"from": "a/users", "to": "a/people"}, {"from": "a/events", "to": "a/views"}]
-    spaces: dict[str, object] = {"a": {"tables": {"people": {}, "views": {}, "clicks": {}}}}
-    lake = {"impl": "dir", "config": {"root": "./lake"}, "moved": moved, "namespaces": spaces}
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
-    made = plan(load(path))
-    assert [change.address for change in made.changes] == ["lake/a/views"], "an entry has the data of `events`"
-    assert [one.address for one in made.blocked] == ["lake/a/people"]
-    assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
-
-
-def test_moves_by_a_star_are_those_of_the_local_engine(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "lancens.yaml"
-
-    def write(spaces: Mapping[str, Sequence[str]], *moved: Mapping[str, str]) -> Manifest:
-        block = {"schema": [{"name": "id", "type": "int64"}]}
-        blocks = {space: {"tables": dict.fromkeys(names, block)} for space, names in spaces.items()}
-        lake = {"impl": "dir", "config": {"root": "./lake"}, "moved": moved, "namespaces": blocks}
-        path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
-        return load(path)
-
-    apply(plan(manifest := write({"old": ["a", "b"], "new": ["c"]})), manifest)
-    manifest = write({"new": ["a", "b", "c"]}, {"from": "old/*", "to": "new/*"})
-    made = plan(manifest)
-    assert [change.address for change in made.changes if change.moved_from] == ["lake/new/a", "lake/new/b"]
-    assert plan_on_spark(spark, manifest).to_json() == made.to_json()
-    apply(made, manifest)
-    done = plan(manifest)
-    assert {note.code.value for note in done.notes} >= {"keep-location", "move-done"}
-    assert plan_on_spark(spark, manifest).to_json() == done.to_json()
-
-
-def test_what_two_catalogs_have_at_one_place_is_ordered_as_by_the_local_engine(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    block = {"schema": [{"name": "id", "type": "int64"}], "location": "./lake/x/y/t"}
-    catalogs = {
-        name: {"impl": "dir", "config": {"root": root}, "namespaces": {"n": {"tables": {"t": block}}}}
-        for name, root in (("a", "./lake/x"), ("b", "./lake"))
-    }
-    path = tmp_path / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": catalogs}))
-    made = plan(load(path))
-    actions = [(change.action.value, change.address) for change in made.changes if change.kind == "table"]
-    assert actions == [("create-table", "a/n/t"), ("register-table", "b/n/t")]
-    assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
-
-
 def test_what_is_not_selected_needs_no_configuration(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "lancens.yaml"
     path.write_text(
@@ -450,39 +327,3 @@ def test_where_spark_runs_is_no_option_of_the_local_engine(capsys: pytest.Captur
     refused = lancens(capsys, "plan", "--master", "local[2]")
     assert (refused.code, refused.out) == (1, "")
     assert "are for --engine spark" in refused.err
-
-
-class _Folding(Contract):
-    """A Unity Catalog that takes the name of every table in lower case, and answers so."""
-
-    def answer(self, method: str, path: str, query: Mapping[str, str], body: object, token: str | None) -> Answer:
-        if isinstance(body, dict) and path.endswith("/tables"):
-            body = {**body, "name": body["name"].lower()}
-        return super().answer(method, path.lower(), query, body, token)
-
-
-def test_names_that_the_service_of_a_mirror_folds_are_blocked(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    contract = _Folding()
-    contract.add_catalog("main")
-    contract.add_schema("main", "s")
-    contract.add_lance_table("main", "s", "orders")
-    for name in ("Orders", "users"):
-        create_empty(str(tmp_path / f"lake/{name}.lance"), COLUMNS, {})
-    with serving(contract) as server:
-        unity = {"impl": "unity", "config": {"endpoint": server.url, "catalog": "main"}}
-        mirror = {"from": "lake", "into": ["main", "s"]}
-        catalogs = {
-            "lake": {"impl": "dir", "config": {"root": str(tmp_path / "lake")}},
-            "uc": {**unity, "mirror": mirror},
-            "other": {"impl": "dir", "config": {"root": str(tmp_path / "other")}, "mirror": {"from": "lake"}},
-        }
-        path = tmp_path / "lancens.yaml"
-        path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": catalogs}))
-        manifest = load(path)
-        local = plan(manifest)
-        assert [one.kept_as for one in local.blocked if one.catalog == "uc"] == [("main", "s", "orders")]
-        assert [change.address for change in local.changes if change.catalog == "uc"] == ["uc/main/s/users"]
-        assert plan_on_spark(spark, manifest).to_json() == local.to_json()

@@ -58,14 +58,6 @@ def _all_of(connection: socket.socket) -> bytes:
     return found
 
 
-def test_a_body_that_does_not_end_is_answered_and_its_connection_closed(url: str) -> None:
-    with closing(_connected(url)) as connection:
-        connection.sendall(b"POST /ListNamespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{")
-        answer = _all_of(connection)
-    assert answer.startswith(b"HTTP/1.1 503")
-    assert b"retry-after: 1" in answer
-
-
 def test_300_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
     """They take more files than a shell lets a program open at first."""
     with started_anew("--impl", "memory", folder=tmp_path, files=256) as (_, url), ExitStack() as stack:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import copy
 import json
 import random
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,6 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from reconciler.applier.report import ChangeResult, Status
-from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
 from reconciler.manifest import Manifest
 from reconciler.model.desired import DesiredCatalog
@@ -35,7 +31,7 @@ from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
 from tests.plans import resealed
 from tests.soak import count, seeded
-from tests.states import held_names, manifests, mirrors, situations
+from tests.states import held_names, mirrors, situations
 from tests.unit.applier.world import FakeStorage, Ledger
 from tests.unit.planner.building import USERS
 from tests.writing import load_text
@@ -218,16 +214,11 @@ def manifest_of(folder: Path, config: Callable[[str], str], wanted: dict[str, De
     path = folder / "lancens.yaml"
     path.write_text("\n".join(["version: 1", "name: store", "safety: {min_tables: 2}", "catalogs:", *lines]))
     read = reconciler.load(path)
-    return renewed(read, wanted)
-
-
-def renewed(manifest: Manifest, wanted: dict[str, DesiredCatalog]) -> Manifest:
-    """Return a manifest that wants something else in its catalogs."""
     named = {
-        name: replace(manifest.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
+        name: replace(read.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
         for name, one in wanted.items()
     }
-    return replace(manifest, catalogs=named)
+    return replace(read, catalogs=named)
 
 
 def with_schemas(wanted: DesiredCatalog, chance: random.Random) -> DesiredCatalog:
@@ -305,66 +296,6 @@ quick = settings(
 )
 
 
-def _wrote_beside(result: ChangeResult, plan: Plan) -> bool:
-    """Return whether a change failed for data that another change of the plan has written where it looked for some."""
-    views = [change.after or change.before for change in plan.changes]
-    place = result.change.after.location if result.change.after else None
-    return f"{place} planned on " in result.message and [view.location for view in views if view].count(place) > 1
-
-
-def settle(bench: Bench, mirrored: list[str]) -> None:
-    """Apply saved plans until nothing is left to do, which one does unless something is blocked.
-
-    Of two tables at one location the one whose data is written may come in the way of the other, which is left for
-    the next plan.
-    """
-    plan = reconciler.plan(bench.manifest, allow_mass_removal=True)
-    for _ in range(4):  # what is blocked may be free after one apply
-        mirrored.extend(change.action for change in plan.changes if change.mirror_of is not None)
-        if plan.is_empty:
-            return
-        saved = Plan.from_json(plan.to_json())
-        report = reconciler.apply(
-            saved, bench.manifest, journal=bench.journal, allow_mass_removal=True, skip_blocked=True
-        )
-        failed = [result for result in report.results if result.status is Status.FAILED]
-        assert report.ok or all(_wrote_beside(result, plan) for result in failed), [one.message for one in failed]
-        again = bool(plan.blocked or failed)
-        plan = reconciler.plan(bench.manifest, allow_mass_removal=True)
-        assert again or plan.is_empty, plan.to_json()
-    raise AssertionError(plan.to_json())
-
-
-@pytest.mark.soak
-def test_what_a_mirror_follows_is_settled_by_applying_saved_plans(tmp_path: Path) -> None:
-    seed = seeded("mirrors, in memory").randrange(2**32)
-    mirrored: list[str] = []
-
-    @hypothesis.seed(seed)
-    @settings(quick, max_examples=count(15, 2000))
-    @given(situations(), situations().flatmap(lambda found: mirrors(*found, of=CATALOGS[0])), manifests(), chances)
-    def followed(
-        source: tuple[DesiredCatalog, Snapshot],
-        target: tuple[DesiredCatalog, Snapshot],
-        changed: DesiredCatalog,
-        chance: random.Random,
-    ) -> None:
-        store = FakeStorage(Ledger())
-        with store.installed():
-            found = dict(zip(CATALOGS, (source, target), strict=True))
-            blocks = {name: with_schemas(one, chance) for name, (one, _) in found.items()}
-            live = {name: there for name, (_, there) in found.items()}
-            bench = in_memory(tmp_path, blocks, live, {name: [] for name in found}, store)
-            bench.reset()
-            settle(bench, mirrored)
-            blocks[CATALOGS[0]] = with_schemas(changed, chance)
-            settle(replace(bench, manifest=renewed(bench.manifest, blocks)), mirrored)
-
-    followed()
-    print({one: mirrored.count(one) for one in sorted(set(mirrored))})
-    assert len(mirrored) >= count(7, 500)
-
-
 @pytest.mark.soak
 def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) -> None:
     seed = seeded("edited plans, in memory").randrange(2**32)
@@ -386,66 +317,6 @@ def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) ->
     edited()
     print({one: became.count(one) for one in sorted(set(became))})
     assert len(became) >= count(50, 500)
-
-
-# ---- directories -----------------------------------------------------------------------------------------------------
-
-
-def in_directories(folder: Path, wanted: dict[str, DesiredCatalog], there: Path) -> Bench:
-    manifest = manifest_of(folder, lambda name: f"impl: dir, config: {{root: {folder}/live/{name}}}", wanted)
-
-    def reset() -> None:
-        shutil.rmtree(folder / "live", ignore_errors=True)
-        shutil.copytree(there, folder / "live")
-
-    def state() -> object:
-        catalogs = [registry.connect("dir", {"root": str(folder / "live" / name)}).scan() for name in wanted]
-        data = (folder / "live").rglob("*.lance/**/*.manifest")
-        return catalogs, sorted(str(path) for path in data if "__manifest" not in path.parts)
-
-    return Bench(manifest, folder / "journal", reset, state)
-
-
-def placed(wanted: DesiredCatalog) -> DesiredCatalog:
-    """The same as a manifest can ask it of a directory: without locations, and with one object of a name.
-
-    It takes only places under its root, and a manifest with a table and a namespace of one name is not loaded: which
-    of the two is made would hang on which comes first.
-    """
-    tables = {
-        key: replace(table, location=None)
-        for key, table in wanted.tables.items()
-        if table.absent or key not in wanted.namespaces or wanted.namespaces[key].absent
-    }
-    return replace(wanted, tables=tables)
-
-
-@pytest.mark.soak
-def test_an_edited_plan_of_directories_is_refused_or_does_what_the_plan_does(tmp_path: Path) -> None:
-    seed = seeded("edited plans, directories").randrange(2**32)
-    became: list[str] = []
-    runs = iter(range(10**6))
-
-    @hypothesis.seed(seed)
-    @settings(quick, max_examples=count(1, 60))
-    @given(manifests(), manifests(), chances)
-    def edited(made: DesiredCatalog, wanted: DesiredCatalog, chance: random.Random) -> None:
-        folder = tmp_path / str(next(runs))
-        (folder / "live/lake").mkdir(parents=True)
-        (folder / "there").mkdir()
-        first = in_directories(folder, {"lake": with_schemas(placed(made), chance)}, folder / "there")
-        with suppress(LancensError):
-            reconciler.apply(reconciler.plan(first.manifest), first.manifest, journal=folder / "journal")
-        shutil.rmtree(folder / "there")
-        shutil.copytree(folder / "live", folder / "there")
-        bench = in_directories(folder, {"lake": with_schemas(placed(wanted), chance)}, folder / "there")
-        saved = plan_or_none(bench, adopt=chance.random() < 0.3)
-        became.extend(check(bench, saved, chance, allow_mass_removal=chance.random() < 0.5))
-        shutil.rmtree(folder)
-
-    edited()
-    print({one: became.count(one) for one in sorted(set(became))})
-    assert len(became) >= count(EDITS_A_PLAN, 500)
 
 
 def test_a_namespace_that_stays_for_a_waiting_table_alone_is_no_edit(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.applier.report import ApplyReport, Status
+from reconciler.applier.report import ApplyReport
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.manifest import Manifest
@@ -434,16 +434,6 @@ def test_an_edited_plan_is_refused(world: World, edit: str) -> None:
     with pytest.raises((PlanFileError, StalePlanError)):
         reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
     assert world.catalog("prod").scan().tables == {}
-
-
-def test_a_saved_plan_can_be_gone_on_with_and_applied_again(world: World) -> None:
-    manifest = world.manifest(lake=LAKE, prod=PROD)
-    saved = Plan.from_json(reconciler.plan(manifest).to_json())
-    journal = world.folder / "journal"
-    assert reconciler.apply(saved, manifest, journal=journal).ok
-    world.catalog("prod").remove_table(("analytics", "features", "users"))
-    again = reconciler.apply(saved, manifest, journal=journal)
-    assert [result.status for result in again.results].count(Status.DONE) == 1
 
 
 # ---- what the target cannot take -------------------------------------------------------------------------------------

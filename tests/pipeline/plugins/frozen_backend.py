@@ -10,8 +10,8 @@ from pathlib import Path
 from reconciler.backends.memory import MemoryBackend, MemoryConfig
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.model.names import EVERYTHING, Identifier, Scope, folded
+from reconciler.model.live import Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 
 def freeze(path: Path, live: Snapshot, capabilities: Capabilities, foreign: Sequence[Identifier] = ()) -> None:
@@ -20,10 +20,9 @@ def freeze(path: Path, live: Snapshot, capabilities: Capabilities, foreign: Sequ
 
 
 class FrozenConfig(MemoryConfig):
-    """``state`` is the file; with ``folds`` a name in capitals is answered to as the one in lower case."""
+    """``state`` is the file."""
 
     state: str
-    folds: bool = False
 
     def identity(self) -> str:
         return self.state
@@ -52,14 +51,6 @@ class FrozenBackend(MemoryBackend):
         """Return everything within ``scope``, and all notes."""
         odd = {identifier: entry for identifier, entry in self._odd.items() if scope.contains(identifier)}
         return replace(super().scan(scope), notes=self._notes, odd=odd)
-
-    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return one namespace."""
-        return super().load_namespace(folded(identifier) if self.config.folds else identifier)
-
-    def load_table(self, identifier: Identifier) -> LiveTable:
-        """Return one table."""
-        return super().load_table(folded(identifier) if self.config.folds else identifier)
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return how many columns there are."""

@@ -193,17 +193,6 @@ def test_killed_after_any_write_and_run_again_the_end_is_the_same(case: Case, da
         assert case.plan(world).is_empty
 
 
-@thorough
-@given(cases())
-def test_a_second_apply_of_the_same_plan_writes_nothing(case: Case) -> None:
-    with case.world() as world:
-        plan = made_plan(case, world)
-        world.apply(plan)
-        once = list(world.writes)
-        assert world.apply(plan).ok
-        assert world.writes == once
-
-
 def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_not_give_it() -> None:
     """Cut off right after its move, it is a table without a block, which `prune: never` leaves alone."""
     live = Snapshot(
