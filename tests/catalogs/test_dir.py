@@ -39,7 +39,6 @@ from reconciler.model.errors import (
     TableNotFoundError,
 )
 from reconciler.model.live import PropertyChanges
-from reconciler.model.names import Scope
 from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.plans import assert_blocked
@@ -181,14 +180,6 @@ def test_directories_that_cannot_be_names_are_noted(lake: Path, backend: DirBack
         "namespace `a` has no entry",
         "the directory `tab\tbed` cannot be a table",
     ]
-
-
-def test_only_what_is_in_scope_is_read(lake: Path, backend: DirBackend) -> None:
-    for name in ("users", "clicks"):
-        (lake / name).mkdir()
-    backend.insert_namespace(("eu",), {})
-    assert set(backend.scan(Scope(("us*",))).tables) == {("users",)}
-    assert backend.scan(Scope(("eu/**",))).tables == {}
 
 
 # ---- the root --------------------------------------------------------------------------------------------------------

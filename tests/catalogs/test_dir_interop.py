@@ -29,8 +29,6 @@ from reconciler.backends.dir.manifest import DirManifest
 from reconciler.backends.dir.rows import Row, StoredLocations
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
-from tests.processes import writers
-from tests.servers.process import HUNG_SECONDS
 
 ODD_NAMES = ["a b", "x+y", "with.dot", "x:y"]
 ENCODED_NAMES = ["é", "x%20y", "東京"]
@@ -149,19 +147,6 @@ def test_a_table_we_deregister_comes_back_to_neither(lake: Path, ours: DirBacken
     assert lance.dataset(namespace_client=theirs, table_id=["plain"]).count_rows() == 1
 
 
-def test_a_table_that_is_made_again_has_no_old_rows(ours: DirBackend, theirs: LanceNamespace) -> None:
-    catalog, table = CatalogNamespace(ours), ["eu", "users"]
-    catalog.create_namespace(CreateNamespaceRequest(id=["eu"]))
-    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=catalog, table_id=table)
-    old = catalog.describe_table(DescribeTableRequest(id=table)).location or ""
-    catalog.deregister_table(DeregisterTableRequest(id=table))
-    lance.write_dataset(pa.table({"id": [9]}), namespace_client=catalog, table_id=table)
-    for client in (catalog, theirs):
-        assert lance.dataset(namespace_client=client, table_id=table).to_table().to_pydict() == {"id": [9]}
-        assert _tables(client, *table[:-1]) == ["users"]
-    assert lance.dataset(old).count_rows() == 2
-
-
 def test_a_table_under_the_root_is_not_made_again_over_old_rows(
     lake: Path, ours: DirBackend, theirs: LanceNamespace
 ) -> None:
@@ -243,27 +228,3 @@ def test_tables_outside_the_root_are_where_their_entries_say(lake: Path, ours: D
         "path": "/elsewhere/a.lance",
         "deep": f"{lake}/teams/ads/a.lance",
     }
-
-
-def _declare(impl: str, root: str, names: list[str]) -> None:
-    namespace = (
-        CatalogNamespace(DirBackend(root=root)) if impl == "ours" else lance_namespace.connect("dir", {"root": root})
-    )
-    for name in names:
-        namespace.declare_table(DeclareTableRequest(id=["eu", name], properties={"by": impl}))
-
-
-def test_writers_in_several_processes_lose_nothing(lake: Path, ours: DirBackend) -> None:
-    ours.insert_namespace(("eu",), {})
-    context = writers()
-    wanted = {impl: [f"{impl}{number}" for number in range(6)] for impl in ("ours", "theirs", "ours_too")}
-    processes = [
-        context.Process(target=_declare, args=(impl.removesuffix("_too"), str(lake), names))
-        for impl, names in wanted.items()
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(HUNG_SECONDS)
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    assert _tables(CatalogNamespace(ours), "eu") == sorted(name for names in wanted.values() for name in names)

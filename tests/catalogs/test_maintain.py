@@ -8,12 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial, partialmethod
-from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import lance
@@ -55,7 +52,7 @@ from tests.catalogs.maintained import (
     rows,
 )
 from tests.cli.running import lancens
-from tests.soak import in_full, sampled
+from tests.soak import sampled
 from tests.writing import load_manifest
 
 
@@ -168,17 +165,6 @@ def test_jobs_that_jobs_make_necessary_are_done_in_the_same_run(
     assert (len(lance.dataset(place).get_fragments()), fingerprint(place)) == (1, before)
 
 
-def test_a_compaction_takes_no_index_out_of_date(tmp_path: Path) -> None:
-    asked = {"compact": {"max_small_fragments": 5}, "optimize_indices": {"max_unindexed_rows": 50}}
-    manifest, place = managed(tmp_path, "a", asked=asked), str(tmp_path / "lake/a.lance")
-    lance.dataset(place).create_scalar_index("id", "BLOOMFILTER")
-    made = plan_maintenance(manifest)
-    assert actions(made) == [Action.COMPACT, Action.OPTIMIZE_INDEX]
-    assert maintain(made, manifest, journal=tmp_path / "journal").ok
-    assert plan_maintenance(manifest).is_empty
-    assert [index.num_rows_indexed for index in lance.dataset(place).describe_indices()] == [620]
-
-
 def test_a_damaged_dataset_with_a_word_in_its_name_has_lost_no_race(tmp_path: Path) -> None:
     place = needy(tmp_path / "concurrent_users.lance")
     for path in (tmp_path / "concurrent_users.lance/data").iterdir():
@@ -203,29 +189,6 @@ def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
     maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal")
     assert found_by_index(place) == found_by_index(str(hand))
     assert recall(place) == recall(str(hand))
-
-
-@pytest.mark.soak
-@in_full
-def test_an_index_is_trained_as_well_as_by_the_same_call_by_hand(tmp_path: Path) -> None:
-    """The mean of many trainings may differ by chance, by five standard errors at most."""
-    needed, number = needy(tmp_path / "a.lance"), 20
-    wanted = WantedIndex("v", IndexType.IVF_PQ, Metric.COSINE, num_partitions=4, num_sub_vectors=8)
-
-    def by_hand(place: str) -> None:
-        lance.dataset(place).create_index("v", "IVF_PQ", metric="cosine", num_partitions=4, num_sub_vectors=8)
-
-    def recalls(build: Callable[[str], None]) -> list[float]:
-        places = [tmp_path / f"{build.__name__}-{one}.lance" for one in range(number)]
-        for place in places:
-            build(str(shutil.copytree(needed, place)))
-        return [recall(str(place)) for place in places]
-
-    def by_lancens(place: str) -> None:
-        storage.build_index(place, {}, wanted)
-
-    hand, ours = recalls(by_hand), recalls(by_lancens)
-    assert mean(ours) >= mean(hand) - 5 * stdev(hand) * sqrt(2 / number)
 
 
 def test_new_rows_are_added_to_an_index_beyond_the_limit(tmp_path: Path) -> None:

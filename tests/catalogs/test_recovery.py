@@ -240,16 +240,6 @@ def test_a_lost_manifest_is_written_again(shop: Shop, capsys: pytest.CaptureFixt
     shop.check("users", "customers", "clicks", "far")
 
 
-def test_what_another_tool_dropped_is_registered_again(shop: Shop) -> None:
-    shop.keep_locations()
-    for table in shop.blocks:
-        shop.backend.remove_table(shop.name(table))
-    plan = shop.apply()
-
-    assert [str(change.action) for change in plan.changes] == ["register-table"] * 4
-    shop.check()
-
-
 def test_a_wrong_apply_is_reverted(shop: Shop) -> None:
     shop.keep_locations()
     right = shop.manifest.read_text("utf-8")
