@@ -27,7 +27,7 @@ from reconciler.operations.plan import input_of, options_in, reference, with_sou
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, TableFacts
-from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, follow
+from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, replan
 from reconciler.planner.mirrors import PlannedTable, TablesAfterPlan, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 from reconciler.storage import Executors
@@ -141,7 +141,7 @@ def verified(
         return PresentLocations(tables, links_to(locations, recorded.source.live.tables.values()))
 
     with _missing_values(manifest):
-        whole = follow(plan, reference(manifest), manifest.thresholds, known, present_places, places_of(manifest))
+        whole = replan(plan, reference(manifest), manifest.thresholds, known, present_places, places_of(manifest))
     return whole, sources
 
 

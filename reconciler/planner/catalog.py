@@ -26,7 +26,7 @@ from reconciler.planner.outcome import CatalogContext, change_of
 from reconciler.planner.plan import CatalogSummary
 from reconciler.planner.views import ObjectView, view_of
 
-_LEFTOVER = Why(ReasonCode.LEFTOVER)
+_WHY_LEFTOVER = Why(ReasonCode.LEFTOVER)
 
 
 @dataclass(slots=True)
@@ -58,32 +58,34 @@ def conclude(source: CatalogInput, outcomes: Outcomes, namespaces: Outcomes, tab
     outcomes.merge(namespaces)
     context = CatalogContext.of(source)
     outcomes.compare_again(source, tables)
-    outcomes.blocked = {**dict(_damaged(source, context)), **outcomes.blocked}
+    outcomes.blocked = {**dict(_damaged_entries(source, context)), **outcomes.blocked}
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
-        outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
-    hindrance = next((live for live in source.facts.leftovers if live.id == LIST_OF_OBJECTS), None)
-    is_read_only = hindrance is not None and UNKNOWN_FEATURES in hindrance.properties
-    if hindrance is not None and is_read_only and (outcomes.changes or outcomes.drops):
-        blocked = _read_only(context, hindrance)
+        outcomes.changes = [
+            _with_followed_table(source.mirrored, source.desired, change) for change in outcomes.changes
+        ]
+    object_list = next((live for live in source.facts.leftovers if live.id == LIST_OF_OBJECTS), None)
+    is_read_only = object_list is not None and UNKNOWN_FEATURES in object_list.properties
+    if object_list is not None and is_read_only and (outcomes.changes or outcomes.drops):
+        blocked = _read_only_entry(context, object_list)
         outcomes.blocked[blocked.key] = blocked
     resolve(source, outcomes, tables)
     summary = _summary(source, outcomes, context)
     outcomes.notes += [*notes_on(source, outcomes.remarks), *notes_on_renames(source, outcomes)]
     fingerprints = [*_fingerprints(source, context, outcomes)]
-    leftovers = [] if is_read_only else [*_leftovers(source, context)]
-    if hindrance is not None and not is_read_only and (outcomes.changes or leftovers):
-        before = view_of(hindrance, hindrance.properties, None)
+    leftovers = [] if is_read_only else [*_leftover_removals(source, context)]
+    if object_list is not None and not is_read_only and (outcomes.changes or leftovers):
+        before = view_of(object_list, object_list.properties, None)
         why = Why(ReasonCode.CATALOG_CLEANUP)
-        leftovers.append(change_of(context, Action.UPDATE_NAMESPACE, hindrance.id, before, ObjectView(), why))
+        leftovers.append(change_of(context, Action.UPDATE_NAMESPACE, object_list.id, before, ObjectView(), why))
     for change in leftovers:
         outcomes.changes.append(change)
-        fingerprints += _states(change)
+        fingerprints += _fingerprints_of(change)
     return CatalogPlan(summary, outcomes, fingerprints)
 
 
-def _following(mirrored: MirroredTables, desired: DesiredCatalog, change: Change) -> Change:
-    """Return a removal with the source table that it follows."""
+def _with_followed_table(mirrored: MirroredTables, desired: DesiredCatalog, change: Change) -> Change:
+    """Return ``change``; a removal with the source table that it follows, if it mirrors one."""
     if change.action is not Action.DEREGISTER_TABLE or desired.mirror is None:
         return change
     origin = next(iter(mirrored.origins_of(change.identifier)), None)
@@ -92,7 +94,7 @@ def _following(mirrored: MirroredTables, desired: DesiredCatalog, change: Change
     return change.model_copy(update={"mirror_of": Origin(desired.mirror.origin, origin)})
 
 
-def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change]:
+def _leftover_removals(source: CatalogInput, context: CatalogContext) -> Iterator[Change]:
     """Yield the removals of entries that interrupted runs of lancens left.
 
     Nobody owns these: ``prune``, ``protect`` and the removal limits do not apply. Their parents may be unread. A block
@@ -108,11 +110,14 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
         if (block is None or block.absent) and source.options.select.contains(live.id):
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
-            yield change_of(context, action, live.id, before, None, _LEFTOVER)
+            yield change_of(context, action, live.id, before, None, _WHY_LEFTOVER)
 
 
-def _damaged(source: CatalogInput, context: CatalogContext) -> Iterator[tuple[Key, Blocked]]:
-    """Yield this manifest's entries that a scan leaves out; it cannot say what their tables are."""
+def _damaged_entries(source: CatalogInput, context: CatalogContext) -> Iterator[tuple[Key, Blocked]]:
+    """Yield the blocked entries of this manifest's tables whose catalog entries are damaged, by key.
+
+    A scan leaves damaged entries out.
+    """
     for identifier, entry in sorted(source.live.odd.items()):
         if ownership.is_same_owner(entry.owner, context.owner) and context.select.contains(identifier):
             blocked = Blocked(
@@ -126,8 +131,8 @@ def _damaged(source: CatalogInput, context: CatalogContext) -> Iterator[tuple[Ke
             yield blocked.key, blocked
 
 
-def _read_only(context: CatalogContext, live: LiveNamespace | LiveTable) -> Blocked:
-    """Return the entry that makes every change of a catalog wait which lancens cannot change."""
+def _read_only_entry(context: CatalogContext, live: LiveNamespace | LiveTable) -> Blocked:
+    """Return the blocked entry of a catalog that lancens cannot change; all its changes wait for it."""
     flags = live.properties[UNKNOWN_FEATURES]
     return Blocked(
         catalog=context.catalog,
@@ -139,7 +144,7 @@ def _read_only(context: CatalogContext, live: LiveNamespace | LiveTable) -> Bloc
     )
 
 
-def _states(entry: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
+def _fingerprints_of(entry: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
     """Yield the recorded state of an object; for a move, the states of both names."""
     here, origin, after = entry.before, None, None
     if isinstance(entry, Blocked):
@@ -149,19 +154,19 @@ def _states(entry: Change | Blocked, *, occupied: bool = False) -> Iterator[Fing
         if entry.moved_from is not None:
             here, origin = entry.found, entry.before
     subject, secret = (entry.catalog, entry.kind), entry.secret_keys
-    keys = _keys_of(here, after)
+    keys = _managed_keys(here, after)
     yield Fingerprint.of(*subject, entry.identifier, here, keys, secret_keys=secret, occupied=occupied)
     if entry.moved_from is not None:
-        keys = _keys_of(origin, after)
+        keys = _managed_keys(origin, after)
         yield Fingerprint.of(*subject, entry.moved_from, origin, keys, secret_keys=secret, moved_to=entry.identifier)
 
 
-def _keys_of(*views: ObjectView | None) -> frozenset[str]:
+def _managed_keys(*views: ObjectView | None) -> frozenset[str]:
     return frozenset(key for view in views if view is not None for key in view.properties)
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) -> CatalogSummary:
-    """Return what was read, and how much of what may be removed is removed."""
+    """Return the counts of a catalog: what was read, and what the plan removes."""
     removed = [change for change in outcomes.changes if change.action is Action.DEREGISTER_TABLE]
     recreated = [change for change in outcomes.changes if change.recreates]
     untagged = [change for change in outcomes.changes if change.removes_tags]
@@ -172,9 +177,9 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
         name=source.desired.name,
         impl=source.impl,
         namespaces=len(source.live.namespaces),
-        removed_tables=_removable(context, removed),
-        untagged_tables=_removable(context, untagged),
-        recreated_tables=_removable(context, recreated),
+        removed_tables=_count_removable(context, removed),
+        untagged_tables=_count_removable(context, untagged),
+        recreated_tables=_count_removable(context, recreated),
         desired_objects=mirrored.own if mirrored else blocks,
         mirrored_tables=mirrored.tables if mirrored else None,
         unmirrored_tables=sum(1 for _ in unmirrored),
@@ -186,14 +191,14 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
     )
 
 
-def _removable(context: CatalogContext, changes: Iterable[Change]) -> int:
-    """Return how many changes are of tables that pruning may remove."""
+def _count_removable(context: CatalogContext, changes: Iterable[Change]) -> int:
+    """Return the number of changes whose table pruning may remove."""
     owners = ((change.identifier, change.before.managed_by if change.before else None) for change in changes)
     return sum(context.is_removable(*owner) for owner in owners)
 
 
 def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> Outcomes:
-    """Return how the namespaces of a catalog differ, without tables and facts.
+    """Return the outcomes for the namespaces of a catalog; no table and no fact is needed.
 
     Args:
         source: the catalog.
@@ -229,7 +234,7 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
 
 
 def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> frozenset[Identifier]:
-    """Return ancestors of selected, wanted objects; nothing if all are selected."""
+    """Return the namespaces above selected blocks, to be created with them; none if all is selected."""
     select, moves = context.select, context.moves
     if select.is_everything:
         return frozenset()
@@ -258,11 +263,13 @@ def _fingerprints(source: CatalogInput, context: CatalogContext, outcomes: Outco
         state
         for entry in outcomes.entries
         if not _is_only_refused(source.desired, entry)
-        for state in _states(entry, occupied=entry.kind == "namespace" and entry.identifier in outcomes.occupied)
+        for state in _fingerprints_of(
+            entry, occupied=entry.kind == "namespace" and entry.identifier in outcomes.occupied
+        )
     ]
     touched = {(state.kind, state.identifier) for state in states}
     yield from states
-    parents = {one.identifier[:-1] for one in states if len(one.identifier) > 1}
+    parents = {state.identifier[:-1] for state in states if len(state.identifier) > 1}
     neighbours: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
         ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
     }

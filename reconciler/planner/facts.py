@@ -68,9 +68,8 @@ class EntryColumns:
 class TableFacts:
     """What storage holds at a table's ``location``.
 
-    ``problem`` says why the catalog refuses that location. ``entry`` has the columns that its entry shows, if they
-    differ from those of the data as planned. ``tags`` are those of a table that wants some, or has some that lancens
-    set.
+    ``problem`` is why the catalog refuses that location, None if it does not. ``entry`` has the columns that its entry
+    shows and should show, None if they agree. ``tags`` is None if the block asks for no tags and lancens set none.
     """
 
     location: str | None
@@ -84,10 +83,10 @@ class TableFacts:
 class Facts:
     """What the catalog as a whole answers, once its tables are compared.
 
-    ``occupants``: what namespaces to drop hold beside the objects of the snapshot. ``leftovers``: entries of lancens'
-    own that an interrupted run left; the snapshot has none of them. ``places``: the targets of locations that are
-    symbolic links, all normalised. ``stored``: where else data of :func:`new_names` may be. ``notes``: sentences about
-    columns that entries to be made cannot show.
+    ``occupants``: the objects in namespaces to drop that the snapshot lacks. ``leftovers``: entries that an interrupted
+    run of lancens left; the snapshot lacks them, too. ``places``: the targets of locations that are symbolic links, all
+    normalised. ``stored``: other locations at which the data of :func:`new_names` may be. ``notes``: sentences about
+    columns that new entries cannot show.
     """
 
     occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
@@ -115,7 +114,7 @@ class LiveTables:
     selected: Collection[Scope] | None = None
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
-        """Return how many tables are directly in each of ``namespaces``; one without any may be left out."""
+        """Return the number of tables directly in each of ``namespaces``; zero counts may be left out."""
         if self.counts is not None:
             return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
         return Counter(identifier[:-1] for identifier in self.tables if identifier[:-1] in namespaces)
@@ -205,7 +204,7 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
 def new_names(
     tables: Iterable[TablePair], select: Scope = EVERYTHING
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
-    """Yield each new table without a location, with its name before a move, if any."""
+    """Yield the name of each new table without a location, with its old name if a line moves it."""
     for pair in tables:
         desired = pair.block_in(select) if pair.present_entry is None else None
         if desired is not None and desired.location is None and desired.probe:

@@ -46,9 +46,9 @@ _Entries: TypeAlias = Sequence[Entry] | Sequence[Fingerprint]
 class RecordedCatalog:
     """The recorded states of one catalog, as an input to the planner.
 
-    ``compared`` is the comparison of the tables in the plan, as far as no answer is needed, and ``questions`` are those
-    about the others. ``namespaces`` are the names of namespaces in the plan, existing or not, ``columns`` the columns
-    of the data of tables, ``entries`` what the plan says of tables.
+    ``compared`` is the comparison of the plan's tables, ``questions`` what it asks about those that are still open.
+    ``namespaces`` are the names of namespaces in the plan, existing or not. ``columns`` are the recorded columns of
+    data, ``entries`` the plan's changes and blocked entries, both by table.
     """
 
     source: CatalogInput
@@ -82,38 +82,39 @@ def check_catalogs(
         PlanFileError: the plan does not match the manifest.
     """
     if plan.manifest.name != manifest.name:
-        raise _edited("it names another manifest")
+        raise _edited_error("it names another manifest")
     if plan.thresholds != thresholds:
-        raise _edited("its `thresholds` are not the manifest's")
+        raise _edited_error("its `thresholds` are not the manifest's")
     concerned = plan.concerned
     times = Counter(summary.name for summary in plan.catalogs)
     for summary in plan.catalogs:
         if summary.name not in catalogs or times[summary.name] > 1:
-            raise _edited(f"`{summary.name}` is not a catalog of the manifest, or is there twice")
+            raise _edited_error(f"`{summary.name}` is not a catalog of the manifest, or is there twice")
         impl, desired = catalogs[summary.name]
         if summary.impl != impl:
-            raise _edited(f"`{summary.name}` is `impl: {impl}`")
+            raise _edited_error(f"`{summary.name}` is `impl: {impl}`")
         if not plan.options.maintain:  # which counts the datasets that it looks at
             _check_summary(summary, desired, is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
-        raise _edited(f"it changes `{name}`, of which it read nothing")
+        raise _edited_error(f"it changes `{name}`, of which it read nothing")
     fingerprinted = {fingerprint.catalog for fingerprint in plan.fingerprints}
     for name in sorted(
         fingerprinted - with_sources({name: desired for name, (_, desired) in catalogs.items()}, concerned)
     ):
-        raise _edited(f"it has a fingerprint of `{name}`, where it changes nothing")
+        raise _edited_error(f"it has a fingerprint of `{name}`, where it changes nothing")
 
 
 def _check_summary(summary: CatalogSummary, desired: DesiredCatalog, *, is_concerned: bool) -> None:
     if summary.desired_objects != len(desired.tables) + len(desired.namespaces):
-        raise _edited(f"its `desired_objects` of `{summary.name}` are not those of the manifest")
+        raise _edited_error(f"its `desired_objects` of `{summary.name}` are not those of the manifest")
     if (summary.mirrored_tables is None) != (desired.mirror is None):
-        raise _edited(f"its `mirrored_tables` of `{summary.name}` do not tell whether there is a `mirror`")
+        raise _edited_error(f"its `mirrored_tables` of `{summary.name}` do not tell whether there is a `mirror`")
     if summary.removed_tables and not is_concerned:
-        raise _edited(f"its `removed_tables` of `{summary.name}` are not those that it deregisters")
+        raise _edited_error(f"its `removed_tables` of `{summary.name}` are not those that it deregisters")
 
 
-def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> RecordedCatalog:
+def _recorded_catalog(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> RecordedCatalog:
+    """Return the states of a catalog that ``plan`` records, with the tables compared as far as possible."""
     desired = source.desired
     listed: tuple[Change | Blocked, ...] = (*plan.changes, *plan.waiting, *plan.blocked)
     entries = {entry.identifier: entry for entry in listed if entry.catalog == desired.name and entry.kind == "table"}
@@ -168,7 +169,7 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> R
     )
 
 
-def follow(
+def replan(
     saved: Plan,
     manifest: ManifestRef,
     thresholds: Thresholds,
@@ -176,7 +177,7 @@ def follow(
     places_of: Callable[[RecordedCatalog], PresentLocations],
     shown: Mapping[str, str],
 ) -> Plan:
-    """Return ``saved`` with real locations, and its changes as replanned, sensitive values included.
+    """Replan a saved plan; return it with real locations and with the secret values of its changes.
 
     Args:
         saved: from a file, or just made.
@@ -195,9 +196,9 @@ def follow(
     sources = {name: source for name, (source, _) in catalogs.items()}
     moved: list[str] = []
     derived = (
-        _jobs_again(plan, manifest, thresholds, sources)
+        _replan_jobs(plan, manifest, thresholds, sources)
         if plan.options.maintain
-        else _changes_again(plan, manifest, thresholds, catalogs, places_of, moved)
+        else _replan_changes(plan, manifest, thresholds, catalogs, places_of, moved)
     )
     if next(_errors(plan, derived), None) is not None:
         if moved:
@@ -206,11 +207,11 @@ def follow(
             )
         # The plan shows all forms of a location as one.
         for error in _errors(saved, hide_locations(derived, shown)):
-            raise _edited(error)
+            raise _edited_error(error)
     return plan.model_copy(update={"changes": derived.changes})
 
 
-def _changes_again(
+def _replan_changes(
     plan: Plan,
     manifest: ManifestRef,
     thresholds: Thresholds,
@@ -227,14 +228,18 @@ def _changes_again(
             for entry in plan.blocked
             if entry.catalog == name and entry.kept_as is not None
         }
-        recorded = _recorded(plan, planning.with_planned_data(planning.with_mirror(source, stored_names)), leftovers)
+        recorded = _recorded_catalog(
+            plan, planning.with_planned_data(planning.with_mirror(source, stored_names)), leftovers
+        )
         present = places_of(recorded)
         moved += _moved_places(recorded, present.tables)
-        planning.add(*_planned_again(recorded, present))
+        planning.add(*_replan_catalog(recorded, present))
     return planning.plan(manifest, thresholds, plan.options)
 
 
-def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sources: Mapping[str, CatalogInput]) -> Plan:
+def _replan_jobs(
+    plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sources: Mapping[str, CatalogInput]
+) -> Plan:
     """Return the jobs of `maintain` that the manifest asks for in the recorded states."""
     blocked = {entry.key: entry for entry in plan.blocked}
     maintained = {name: MaintainedTables(source.desired, source.options.select) for name, source in sources.items()}
@@ -263,12 +268,12 @@ def _moved_places(recorded: RecordedCatalog, places: Mapping[Identifier, TableFa
             yield f"  {entry.address}   location   {now} is refused now: {facts.problem}"
 
 
-def _planned_again(recorded: RecordedCatalog, places: PresentLocations) -> tuple[CatalogInput, CatalogPlan]:
+def _replan_catalog(recorded: RecordedCatalog, places: PresentLocations) -> tuple[CatalogInput, CatalogPlan]:
     """Return the plan of a catalog in its recorded states, and the input that it was made from."""
     source, questions, outcomes = recorded.source, recorded.questions, recorded.compared.outcomes
     source = replace(source, facts=replace(source.facts, places=places.links))
     tables = {
-        question.table.id: _facts(recorded, question, places.tables[question.table.id])
+        question.table.id: _recorded_facts(recorded, question, places.tables[question.table.id])
         for question in questions.storage
     }
     recorded.compared.answer(CatalogContext.of(source), questions, Answers(tables))
@@ -276,8 +281,8 @@ def _planned_again(recorded: RecordedCatalog, places: PresentLocations) -> tuple
     return source, conclude(source, outcomes, namespaces, LiveTables(source.live.tables))
 
 
-def _facts(recorded: RecordedCatalog, question: StorageQuestion, facts: TableFacts) -> TableFacts:
-    """Return what storage held, as far as it is recorded.
+def _recorded_facts(recorded: RecordedCatalog, question: StorageQuestion, facts: TableFacts) -> TableFacts:
+    """Return what storage held when the plan was made, as far as it is recorded.
 
     Without recorded columns, data had those of the block; so did data of a table that the plan does not mention. The
     entry tells which of two locations was opened.
@@ -294,18 +299,18 @@ def _facts(recorded: RecordedCatalog, question: StorageQuestion, facts: TableFac
     if kind is StorageKind.DATASET:
         declared = question.table.schema
         name = address(recorded.source.desired.name, identifier)
-        schema = declared if columns is None else _schema(columns, declared or (), name)
+        schema = declared if columns is None else _with_desired_metadata(columns, declared or (), name)
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     tags = entry.tags if entry else FoundTags(question.table.tags)
-    if question.otherwise is not None and not _is_to_move(entry, question):
+    if question.otherwise is not None and not _is_relocation(entry, question):
         facts = TableFacts(question.otherwise, facts.storage)
-    written = mirrored.planned_data.get(identifier) if mirrored else None
+    planned_data = mirrored.planned_data.get(identifier) if mirrored else None
     version = entry.dataset if isinstance(entry, Change) else None
-    storage = written or Storage(kind, schema, detail, cleanup, version)
+    storage = planned_data or Storage(kind, schema, detail, cleanup, version)
     return replace(facts, storage=storage, entry=shown, tags=tags)
 
 
-def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
+def _is_relocation(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
     """Return whether a table would leave its location in the catalog."""
     if isinstance(entry, Blocked):
         return not locations.same(entry.location, question.otherwise)
@@ -341,24 +346,24 @@ def _properties(fingerprint: Fingerprint, view: ObjectView, desired: Mapping[str
         ownership.REQUESTED_LOCATION: view.requested_location,
         ownership.CHOSEN_LOCATION: view.chosen_location,
     }
-    restored = _restored(view.properties, desired, fingerprint.stand_ins_of, secret)
+    restored = _with_desired_values(view.properties, desired, fingerprint.stand_ins_of, secret)
     return {**view.safeguards, **restored, **{key: value for key, value in marks.items() if value is not None}}
 
 
-def _schema(columns: Schema, desired: Schema, table: str) -> Schema:
+def _with_desired_metadata(columns: Schema, desired: Schema, table: str) -> Schema:
     """Return the columns of data with desired values in place of stand-ins; a column may have its old name."""
     for names in (
         {column.name: column.metadata for column in desired},
         {column.renamed_from: column.metadata for column in desired},
     ):
         columns = tuple(
-            replace(column, metadata=_restored(column.metadata, names.get(column.name, {}), table))
+            replace(column, metadata=_with_desired_values(column.metadata, names.get(column.name, {}), table))
             for column in columns
         )
     return columns
 
 
-def _restored(
+def _with_desired_values(
     shown: Mapping[str, str], desired: Mapping[str, str], address: str, secret: Collection[str] = ()
 ) -> dict[str, str]:
     """Return ``shown`` with desired values in place of their stand-ins."""
@@ -374,6 +379,7 @@ def _restored(
 
 
 def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
+    """Yield the differences of a saved plan from ``derived``, the one that is made again."""
     for saved, replanned, state in (
         (plan.changes, derived.changes, "changed"),
         (plan.blocked, derived.blocked, "blocked"),
@@ -399,14 +405,14 @@ def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
 def _entry_errors(entries: _Entries, derived: _Entries, state: str) -> Iterator[str]:
     for entry, expected in zip_longest(entries, derived):
         if entry is None or expected is None or entry.key != expected.key:
-            yield _misplaced(entries, derived, state)
+            yield _first_misplaced(entries, derived, state)
             return
         field = _difference(entry, expected)
         if field is not None:
             yield f"`{field}` of {entry.address} is not what the manifest and the recorded states ask for"
 
 
-def _misplaced(entries: _Entries, derived: _Entries, state: str) -> str:
+def _first_misplaced(entries: _Entries, derived: _Entries, state: str) -> str:
     """Return the first surplus or missing entry; otherwise that the order differs."""
     have, need = Counter(entry.key for entry in entries), Counter(entry.key for entry in derived)
     for catalog, _, identifier in sorted((have - need).keys()):
@@ -427,5 +433,5 @@ def _difference(saved: BaseModel, replanned: BaseModel) -> str | None:
     return next((key for key in shown if shown[key] != expected[key]), None)
 
 
-def _edited(error: str) -> PlanFileError:
+def _edited_error(error: str) -> PlanFileError:
     return PlanFileError(f"the plan was edited or damaged: {error}. Make the plan again. Nothing was changed.")

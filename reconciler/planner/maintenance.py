@@ -91,7 +91,7 @@ def plan_jobs(
     """Return the plan of the jobs that ``tables`` need, within the limits of ``options``."""
     decided = [(table, table.decisions()) for table in tables]
     decisions = [entry for _, entries in decided for entry in entries]
-    jobs, left = _within(options.limits, [entry for entry in decisions if isinstance(entry, Change)])
+    jobs, left = _within_limits(options.limits, [entry for entry in decisions if isinstance(entry, Change)])
     blocked = tuple(entry for entry in decisions if isinstance(entry, Blocked))
     keys = {entry.key for entry in (*jobs, *blocked)}
     return Plan(
@@ -106,7 +106,7 @@ def plan_jobs(
     )
 
 
-def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], list[Note]]:
+def _within_limits(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], list[Note]]:
     """Return the jobs within the limits, and notes about the others."""
     taken: list[Change] = []
     left: dict[NoteCode, list[Change]] = {NoteCode.JOBS_LEFT: [], NoteCode.JOBS_TOO_LARGE: []}
@@ -142,15 +142,21 @@ def jobs_of(
     foreign: Why | None = None,
     entry: ObjectView | None = None,
 ) -> list[Decision]:
-    """Return the jobs that a live table needs, in the order in which they run, or why there can be none.
+    """Return the jobs that a live table needs, in execution order, or the reason why it can have none.
 
-    ``foreign`` is why another manifest's table is left alone, ``entry`` the state to record.
+    Args:
+        catalog: the name of its catalog.
+        table: the block that asks for upkeep.
+        live: the entry.
+        probed: the state of the data, or the failed probe.
+        foreign: why the table is left alone; None if this manifest may change it.
+        entry: the state of the entry to record in the plan.
     """
     return [*_Dataset(catalog, table, live, foreign, entry).decisions(probed)]
 
 
 class _Dataset:
-    """One dataset and its block."""
+    """Decides which jobs one dataset needs, and why it cannot have them."""
 
     def __init__(
         self, catalog: str, table: DesiredTable, live: LiveTable, foreign: Why | None, entry: ObjectView | None
@@ -165,7 +171,7 @@ class _Dataset:
                 storage = {"storage": probed.kind, "detail": probed.detail}
                 yield self._blocked(self._unreadable(probed)).model_copy(update=storage)
             return
-        needed = [*self._needed(probed)]
+        needed = [*self._needed_jobs(probed)]
         jobs = [decision for decision in needed if isinstance(decision, Change)]
         obstacle = self._obstacle(probed, jobs)
         yield from needed if obstacle is None else [decision for decision in needed if not isinstance(decision, Change)]
@@ -179,7 +185,7 @@ class _Dataset:
             call = self._call("cleanup_old_versions(error_if_tagged_old_versions=False)")
             yield self._note(NoteCode.CLEANABLE, {"detail": size(probed.cleanable), "code": call})
 
-    def _needed(self, upkeep: Upkeep) -> Iterator[Decision]:
+    def _needed_jobs(self, upkeep: Upkeep) -> Iterator[Decision]:
         is_compacted = self._wanted.needs_compaction(upkeep.mergeable)
         if is_compacted:
             now = LaterNeed(upkeep.fragments, upkeep.mergeable, upkeep.mergeable_bytes, {})
@@ -187,15 +193,15 @@ class _Dataset:
         for index in self._wanted.updates(upkeep.rows, upkeep.indices, is_compacted=is_compacted):
             vectors = upkeep.vectors.get(index.columns[0], LEAST_VECTORS)
             if not index.rows and vectors < LEAST_VECTORS:
-                yield self._waits(index.type, index.columns[0], LEAST_VECTORS, vectors)
+                yield self._too_few_rows(index.type, index.columns[0], LEAST_VECTORS, vectors)
             else:
-                yield self._stale(ReasonCode.INDEX_STALE, index, upkeep, upkeep.rows - index.rows)
+                yield self._index_update(ReasonCode.INDEX_STALE, index, upkeep, upkeep.rows - index.rows)
         for need in upkeep.later:
             if need.mergeable:
                 yield self._compaction(ReasonCode.SMALL_FRAGMENTS_LATER, upkeep, need)
             for index in upkeep.indices:
                 if index.name in need.unindexed:
-                    yield self._stale(ReasonCode.INDEX_STALE_LATER, index, upkeep, need.unindexed[index.name])
+                    yield self._index_update(ReasonCode.INDEX_STALE_LATER, index, upkeep, need.unindexed[index.name])
         for requested in self._wanted.indices:  # last, since no compaction has to follow
             yield from self._index(requested, upkeep)
 
@@ -208,20 +214,20 @@ class _Dataset:
     def _index(self, requested: WantedIndex, upkeep: Upkeep) -> Iterator[Decision]:
         """Yield the job that builds an index, or why there is none."""
         existing = [index for index in upkeep.indices if index.columns == (requested.column,)]
-        if any(_is_as_wanted(index, requested) for index in existing):
+        if any(_matches(index, requested) for index in existing):
             return
-        kind = _described(requested.type, requested.metric, requested.num_partitions, requested.num_sub_vectors)
+        kind = _index_text(requested.type, requested.metric, requested.num_partitions, requested.num_sub_vectors)
         params = Params(name=requested.column, kind=kind)
         if existing:
             code, other = self._call(_creation(requested)), existing[0]
-            detail = _described(other.type, other.metric, None, other.num_sub_vectors)
+            detail = _index_text(other.type, other.metric, None, other.num_sub_vectors)
             yield self._blocked(Why(ReasonCode.OTHER_INDEX, {**params, "detail": detail, "code": code}))
             return
-        problem = _problem(requested, upkeep)
+        problem = _index_problem(requested, upkeep)
         if problem is not None:
             yield self._blocked(Why(ReasonCode.NOT_INDEXABLE, {**params, "detail": problem}))
         elif (values := upkeep.vectors.get(requested.column, upkeep.rows)) < requested.least_rows:
-            yield self._waits(requested.type, requested.column, requested.least_rows, values)
+            yield self._too_few_rows(requested.type, requested.column, requested.least_rows, values)
         else:
             reads = upkeep.column_bytes[requested.column]
             why = Why(ReasonCode.INDEX_MISSING, params)
@@ -229,10 +235,10 @@ class _Dataset:
                 Action.BUILD_INDEX, why, upkeep, reads, _index_bytes(requested, upkeep), upkeep.rows, requested.name
             )
 
-    def _waits(self, kind: str, column: str, least: int, values: int) -> Note:
+    def _too_few_rows(self, kind: str, column: str, least: int, values: int) -> Note:
         return self._note(NoteCode.TOO_FEW_ROWS, Params(kind=f"{kind} on {column}", limit=least, count=values))
 
-    def _stale(self, code: ReasonCode, index: LiveIndex, upkeep: Upkeep, lacking: int) -> Change:
+    def _index_update(self, code: ReasonCode, index: LiveIndex, upkeep: Upkeep, lacking: int) -> Change:
         """Return the job that adds the rows to an index that it does not cover."""
         columns = total_bytes(upkeep.column_bytes.get(column, 0) for column in index.columns)
         reads = total_bytes([index.bytes, None if columns is None else columns * lacking // max(1, upkeep.rows)])
@@ -273,7 +279,7 @@ class _Dataset:
             ),
         )
 
-    # ---- what is in the way
+    # ---- obstacles
 
     def _obstacle(self, upkeep: Upkeep, jobs: Sequence[Change]) -> Why | None:
         """Return why lancens cannot commit to the dataset what it needs; None if it can."""
@@ -317,8 +323,8 @@ class _Dataset:
         return f"{dataset_code(self._live.location)}.{method}"
 
 
-def _is_as_wanted(index: LiveIndex, requested: WantedIndex) -> bool:
-    """Return whether an index has the parameters that its block names.
+def _matches(index: LiveIndex, requested: WantedIndex) -> bool:
+    """Return whether a live index has the parameters that the block requests.
 
     pylance trains fewer partitions than asked for where there are few rows, and splits them as they grow, so their
     number tells nothing.
@@ -330,7 +336,7 @@ def _is_as_wanted(index: LiveIndex, requested: WantedIndex) -> bool:
     )
 
 
-def _problem(requested: WantedIndex, upkeep: Upkeep) -> str | None:
+def _index_problem(requested: WantedIndex, upkeep: Upkeep) -> str | None:
     if requested.column not in upkeep.column_bytes:
         return "the data has no such column"
     taken = next((index for index in upkeep.indices if index.name == requested.name), None)
@@ -347,7 +353,7 @@ def _index_bytes(requested: WantedIndex, upkeep: Upkeep) -> int | None:
     return upkeep.rows * (codes + _ROW_ADDRESS)
 
 
-def _described(kind: str, metric: str | None, partitions: int | None, sub_vectors: int | None) -> str:
+def _index_text(kind: str, metric: str | None, partitions: int | None, sub_vectors: int | None) -> str:
     """Return the type of an index and what is known of its shape."""
     numbers = {"partition": partitions, "sub-vector": sub_vectors}
     counted = (count(number, noun) for noun, number in numbers.items() if number is not None)

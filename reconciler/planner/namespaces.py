@@ -12,7 +12,7 @@ from reconciler.model.desired import DesiredNamespace
 from reconciler.model.live import LiveNamespace
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Kind
-from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, diff_unwanted, note_on_fixed_marks
 
 
 def diff_namespace(
@@ -35,20 +35,22 @@ def diff_namespace(
             return context.blocked(Why(ReasonCode.MADE_OUTSIDE), desired, None)
         return None
     if desired is None or desired.absent:
-        return None if live is None else unwanted(context, desired, live, renamed_to)
+        return None if live is None else diff_unwanted(context, desired, live, renamed_to)
     if live is not None and live.disabled:
         return context.blocked(Why(ReasonCode.NAMESPACE_DISABLED), desired, live)
     kinds = context.capabilities.namespace_kinds
     kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
-    why = _blocked_by_kind(context, desired, live, kind, holds)
+    why = _why_blocked_by_kind(context, desired, live, kind, holds)
     if why:
         return context.blocked(why, desired, live)
     if live is None:
-        return _new(context, desired, kind, origin)
-    return _claimed(context, desired, live) if desired.claimed else None
+        return _diff_new(context, desired, kind, origin)
+    return _diff_existing(context, desired, live) if desired.claimed else None
 
 
-def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
+def _diff_new(
+    context: CatalogContext, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None
+) -> Outcome:
     able = context.capabilities
     params: Params = {"mirror": context.mirror} if desired.mirrored and context.mirror else {}
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
@@ -61,11 +63,11 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     if able.lost_with_namespace:
         params["lost"] = able.lost_with_namespace
     why = Why(ReasonCode.NAMESPACE_MOVED, params)
-    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
-    return made.model_copy(update={"takes_from": origin.id})
+    creation = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
+    return creation.model_copy(update={"takes_from": origin.id})
 
 
-def _blocked_by_kind(
+def _why_blocked_by_kind(
     context: CatalogContext,
     desired: DesiredNamespace,
     live: LiveNamespace | None,
@@ -84,15 +86,15 @@ def _blocked_by_kind(
         return Why(ReasonCode.KIND_NOT_NESTABLE, {"kind": outer})
     if live is not None and desired.kind is not None and live.kind != desired.kind:
         return Why(ReasonCode.KIND_CHANGED, {"kind": live.kind or "", "other_kind": desired.kind})
-    is_now = kind if live is None else live.kind
-    if is_now == inner and "namespace" in holds:
+    actual_kind = kind if live is None else live.kind
+    if actual_kind == inner and "namespace" in holds:
         return Why(ReasonCode.KIND_HOLDS_NO_NAMESPACES, {"kind": inner, "other_kind": outer})
-    if is_now == outer and "table" in holds:
+    if actual_kind == outer and "table" in holds:
         return Why(ReasonCode.KIND_HOLDS_NO_TABLES, {"kind": outer, "other_kind": inner})
     return None
 
 
-def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
+def _diff_existing(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     foreign = context.blocked_as_foreign(live, desired)
     if foreign:
         return foreign
@@ -106,7 +108,7 @@ def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNames
         return Remark(NoteCode.ADOPTABLE, live.id)
     if not context.capabilities.alter_namespace:
         if before.properties == after.properties:
-            return Remark(unmarkable(before, after), live.id)
+            return Remark(note_on_fixed_marks(before, after), live.id)
         return context.blocked(Why(ReasonCode.CANNOT_ALTER_NAMESPACE), desired, live)
     if only_marks:
         why = Why(ReasonCode.ADOPTED if before.managed_by is None else ReasonCode.MARKS)

@@ -46,9 +46,9 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``mirror`` is its source, ``scope`` the manifest's part of it, ``select`` the part to plan, ``recreate_lost`` the
-    part whose lost data is replaced by empty datasets, ``moves`` its ``moved`` lines, and ``policies`` are for its
-    tables without a block.
+    ``mirror`` is the catalog that it mirrors, if any. ``scope`` is the part of it that the manifest manages, ``select``
+    the part to plan, ``recreate_lost`` the part whose lost data is replaced by empty datasets. ``moves`` are its
+    ``moved`` lines; ``policies`` are for tables without a block.
     """
 
     catalog: str
@@ -84,13 +84,13 @@ class CatalogContext:
         )
 
     def is_removable(self, table: Identifier, owner: str | None) -> bool:
-        """Return whether pruning may remove a live table of ``owner``, desired or not."""
+        """Return whether pruning may remove a live table with this owner mark, were it without a block."""
         if self.prune is Prune.NEVER or not self.capabilities.table_markers or not self.scope.contains(table):
             return False
         return self.prune is Prune.ALL or ownership.is_same_owner(owner, self.owner)
 
     def why_foreign(self, properties: Mapping[str, str], params: Params = NO_PARAMS) -> Why | None:
-        """Return why an object stays as it is that another manifest owns; None for any other object."""
+        """Return why an object of another manifest is left alone; None if this manifest may change it."""
         owner = ownership.owner_of(properties)
         if owner is None or ownership.is_same_owner(owner, self.owner) or self.take_over:
             return None
@@ -102,7 +102,7 @@ class CatalogContext:
     def blocked_as_foreign(
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
     ) -> Blocked | None:
-        """Return a blocked entry if another manifest owns the object; None otherwise."""
+        """Return the blocked entry of an object of another manifest; None if this manifest may change it."""
         why = self.why_foreign(live.properties, NO_PARAMS if desired is not None else {"key": "prune: owned"})
         return None if why is None else self.blocked(why, desired, live)
 
@@ -114,9 +114,9 @@ class CatalogContext:
         facts: TableFacts | None = None,
     ) -> Blocked:
         """Return the entry of a blocked object, with the states it was decided by."""
-        one = desired or live
-        if one is None:
-            raise ValueError("an object that is neither wanted nor there cannot be blocked")
+        subject = desired or live
+        if subject is None:
+            raise ValueError("a blocked object needs a block or an entry")
         params = why.params
         if isinstance(desired, DesiredTable) and desired.mirrors is not None and why is not desired.refused:
             params = {**params, "leave_out": leave_out(desired.id), "catalog": self.catalog}
@@ -125,8 +125,8 @@ class CatalogContext:
         location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
         return Blocked(
             catalog=self.catalog,
-            kind="table" if isinstance(one, DesiredTable | LiveTable) else "namespace",
-            identifier=one.id,
+            kind="table" if isinstance(subject, DesiredTable | LiveTable) else "namespace",
+            identifier=subject.id,
             code=why.code,
             params=params,
             source=desired.source if desired else None,
@@ -152,7 +152,7 @@ class CatalogContext:
     def view(
         self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None
     ) -> ObjectView | None:
-        """Return everything that a live object is compared by."""
+        """Return the view of a live object by which it is compared; None without an object."""
         if live is None:
             return None
         managed = {*(desired.properties if desired else ()), *ownership.recorded_keys(live.properties)}
@@ -166,9 +166,13 @@ class CatalogContext:
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
         """Return the marks and properties that ``desired`` asks for.
 
-        ``kept`` tells whether the catalog keeps marks. A mark of this manifest without its id is as it should be: only
-        another change writes the id. Values that the service hides in ``live`` count as equal: nobody can tell whether
-        they differ.
+        Args:
+            desired: the block.
+            live: the properties of the entry.
+            kept: whether the catalog keeps marks; if not, only properties are returned.
+
+        A mark of this manifest without its id counts as right: only another change adds the id. Values that the service
+        hides in ``live`` count as equal, since nobody can compare them.
         """
         properties = {
             key: REDACTED if is_hidden(key, value, live) else value for key, value in desired.properties.items()
@@ -188,7 +192,7 @@ class CatalogContext:
         )
 
     def with_id(self, view: ObjectView | None, kind: Kind) -> ObjectView | None:
-        """Return the view that a change ends with, whose marks get the id of this manifest."""
+        """Return ``view`` with the id of this manifest in its marks, as a change writes them."""
         able = self.capabilities
         if view is None or not (able.alter_table if kind == "table" else able.alter_namespace):
             return view
@@ -212,7 +216,7 @@ def change_of(
 ) -> Change:
     """Return the change from ``before`` to ``after``, with the fields that differ."""
     secret_keys, after = _secret_keys(desired, before), context.with_id(after, action.kind)
-    why = _as_mirrored(desired, action) or why
+    why = _why_mirrored(desired, action) or why
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -234,11 +238,11 @@ def change_of(
 
 
 def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: ObjectView | None) -> tuple[str, ...]:
-    """Return the keys whose values come, or came, from the environment or a file."""
+    """Return the property keys whose values are secret, in the block or as recorded."""
     return tuple(sorted({*(desired.secret_keys if desired else ()), *(before.secret_keys if before else ())}))
 
 
-def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> Why | None:
+def _why_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> Why | None:
     """Return the reason for registering a mirrored table; None for any other change."""
     origin = desired.mirrors if isinstance(desired, DesiredTable) else None
     if desired is None or origin is None or action not in (Action.REGISTER_TABLE, Action.DECLARE_TABLE):
@@ -248,22 +252,22 @@ def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action
     return Why(ReasonCode.MIRRORED, {"mirror": shown})
 
 
-def unwanted(
+def diff_unwanted(
     context: CatalogContext,
     desired: DesiredNamespace | DesiredTable | None,
     live: LiveNamespace | LiveTable,
     renamed_to: DesiredNamespace | None = None,
 ) -> Outcome:
-    """Return the outcome for a live object with an absent block, or with none.
+    """Return the outcome for a live object whose block is ``absent`` or missing.
 
-    ``renamed_to`` is the block that a namespace has under a new name.
+    ``renamed_to`` is the block of a namespace under its new name.
     """
     if desired is not None:
         return context.blocked_as_foreign(live, desired) or _removal(context, live, Why(ReasonCode.ABSENT), desired)
     is_table, owner = isinstance(live, LiveTable), ownership.owner_of(live.properties)
     able = context.capabilities
     if not (able.table_markers if is_table else able.namespace_markers):
-        return None  # nobody can tell whose it is
+        return None  # without marks, its owner is unknown
     if not ownership.is_same_owner(owner, context.owner):
         if context.prune is Prune.ALL or (
             context.prune is Prune.OWNED and ownership.is_same_name(owner, context.owner)
@@ -305,8 +309,8 @@ def _removal(
     )
 
 
-def unmarkable(before: ObjectView, after: ObjectView) -> NoteCode:
-    """Return the note on an object whose wrong marks cannot be changed."""
+def note_on_fixed_marks(before: ObjectView, after: ObjectView) -> NoteCode:
+    """Return the note on an object whose wrong marks the catalog cannot change."""
     if after.protect and not before.protect:
         return NoteCode.UNPROTECTABLE
     if before.protect and not after.protect:

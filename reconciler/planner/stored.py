@@ -19,15 +19,15 @@ from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
 _NO_DIFFERENCE = SchemaDifference()
 
 
-def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+def why_unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
     """Return why existing data cannot be registered; None if it can."""
     if facts.storage.kind is not StorageKind.DATASET:
         return None
     if context.capabilities.chooses_locations:
-        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
+        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _shown_location(facts)})
     difference = schema_difference(desired, facts)
     blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
-    return _other_columns(facts, blocking, difference.extra, None) if blocking else None
+    return _why_other_columns(facts, blocking, difference.extra, None) if blocking else None
 
 
 def blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
@@ -35,7 +35,7 @@ def blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool 
 
     ``vends``: the catalog hands out credentials for existing tables, and this one does not exist yet.
     """
-    storage, params = facts.storage, Params(location=_place(facts))
+    storage, params = facts.storage, Params(location=_shown_location(facts))
     if facts.problem is not None:
         return Why(ReasonCode.BAD_LOCATION, {**params, "detail": facts.problem})
     if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
@@ -53,11 +53,13 @@ def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
     return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
 
 
-def lost_data(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Why | None:
+def why_data_lost(
+    context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None
+) -> Why | None:
     """Return why a table without data is blocked: it had some, and nobody asked for an empty dataset."""
     if facts is None or facts.storage.kind is not StorageKind.NOTHING or not ownership.has_data(live.properties):
         return None
-    params = Params(location=_place(facts))
+    params = Params(location=_shown_location(facts))
     if desired.schema is not None:
         if context.recreate_lost.contains(desired.id):
             return None
@@ -66,7 +68,7 @@ def lost_data(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
 
 
 def blocked_by_data(
-    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
+    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, relocates: bool
 ) -> Why | None:
     """Return why storage blocks any plan for a live table; None if it does not."""
     if facts is None:
@@ -77,18 +79,18 @@ def blocked_by_data(
     served_as = live.id if live.managed_versioning else None
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
-        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
-    if moved and desired.probe and facts.storage.kind is StorageKind.NOTHING:
+        return _why_other_columns(facts, blocking, difference.extra, None if relocates else desired.evolve, served_as)
+    if relocates and desired.probe and facts.storage.kind is StorageKind.NOTHING:
         return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
-    if moved and difference.grows:
+    if relocates and difference.grows:
         return Why(ReasonCode.RELOCATED_AND_ALTERED)
-    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+    if served_as is not None and not relocates and (lacks_data(desired, facts) or difference.grows):
         code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
         return Why(code, {"code": code_by_service(served_as, replace(difference, extra=()))})
     if not difference.grows:
         return None
     if facts.storage.detail:
-        return Why(ReasonCode.CANNOT_COMMIT, {"location": _place(facts), "detail": facts.storage.detail})
+        return Why(ReasonCode.CANNOT_COMMIT, {"location": _shown_location(facts), "detail": facts.storage.detail})
     return blocked_commits(facts.location or "", facts.storage.cleanup, difference.commits)
 
 
@@ -100,7 +102,7 @@ def blocked_commits(location: str, cleanup: AutoCleanup | None, commits: int) ->
     return None if reason is None else Why(code, {"location": locations.redact(location), "detail": reason})
 
 
-def _other_columns(
+def _why_other_columns(
     facts: TableFacts,
     blocking: SchemaDifference,
     extra: Schema,
@@ -108,21 +110,23 @@ def _other_columns(
     served_as: Identifier | None = None,
 ) -> Why:
     remedy = schema_remedy(blocking, extra, facts.location or "", evolve, served_as)
-    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **remedy})
+    return Why(
+        ReasonCode.OTHER_COLUMNS, {"location": _shown_location(facts), "differences": tuple(blocking.texts()), **remedy}
+    )
 
 
 def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
     """Return how the block's and the data's columns differ, if they are compared."""
-    columns = found_columns(desired, facts)
+    columns = compared_columns(desired, facts)
     return _NO_DIFFERENCE if columns is None or desired.schema is None else compare(desired.schema, columns)
 
 
-def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+def compared_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
     """Return the data's columns as they are compared; None if they are not."""
     if desired.schema is None or facts is None or facts.storage.schema is None:
         return None
     return named_metadata(facts.storage.schema, desired.schema)
 
 
-def _place(facts: TableFacts) -> str:
+def _shown_location(facts: TableFacts) -> str:
     return locations.redact(facts.location) or "its location"

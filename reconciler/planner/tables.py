@@ -17,17 +17,17 @@ from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.moves import TablePair
-from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, diff_unwanted, note_on_fixed_marks
 from reconciler.planner.schema_calls import rename_hint
 from reconciler.planner.schemas import SchemaDifference, evolved, without_renames
 from reconciler.planner.stored import (
     blocked_by_data,
     blocked_by_storage,
-    found_columns,
+    compared_columns,
     lacks_data,
-    lost_data,
     schema_difference,
-    unregistrable,
+    why_data_lost,
+    why_unregistrable,
 )
 from reconciler.planner.tagging import is_only_tagged, tag_change, why_tagged
 from reconciler.planner.views import ObjectView
@@ -50,14 +50,16 @@ def diff_table(
         name_holder: describes an object with the name of a new table; empty if there is none.
     """
     if desired is None or desired.absent:
-        return None if live is None else unwanted(context, desired, live)
+        return None if live is None else diff_unwanted(context, desired, live)
     if desired.refused is not None:
         return context.blocked(desired.refused, desired, live, facts)
     if live is None:
-        return context.blocked_by_name(name_holder, desired, facts) if name_holder else _new(context, desired, facts)
+        if name_holder:
+            return context.blocked_by_name(name_holder, desired, facts)
+        return _diff_new(context, desired, facts)
     if facts is None and _is_unchanged(context, desired, live):
         return None
-    return _existing(context, desired, live, facts)
+    return _diff_existing(context, desired, live, facts)
 
 
 def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> bool:
@@ -78,7 +80,7 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
     return has_true_request(live) and not is_relocated(desired, live)
 
 
-def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
+def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{address(context.catalog, desired.id)} is planned without looking at its storage")
     able, storage = context.capabilities, facts.storage
@@ -86,11 +88,11 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
     if facts.location is None and not able.places_tables:
         return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
-    tags = tag_change(context, desired, None, facts, moved=False)
+    tags = tag_change(context, desired, None, facts, relocates=False)
     blocking_reason = (
-        _unkeepable(context, desired)
+        _why_not_stored(context, desired)
         or blocked_by_storage(desired, facts, vends=able.vends_credentials)
-        or unregistrable(context, desired, facts)
+        or why_unregistrable(context, desired, facts)
         or tags.blocked
     )
     if blocking_reason:
@@ -98,7 +100,7 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
     action, columns = Action.DECLARE_TABLE, None
     why = Why(ReasonCode.NEW_UNPROBED)
     if storage.kind is StorageKind.DATASET:
-        action, columns = Action.REGISTER_TABLE, found_columns(desired, facts)
+        action, columns = Action.REGISTER_TABLE, compared_columns(desired, facts)
         why = Why(ReasonCode.DATA_FOUND)
         if storage.detail:
             why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
@@ -109,53 +111,57 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
     after = context.marks(desired, {}, able.table_markers).model_copy(
         update={"location": facts.location, "safeguards": context.safeguards({}), "columns": columns}
     )
-    is_there = action is Action.REGISTER_TABLE
+    has_data = action is Action.REGISTER_TABLE
     if action is Action.CREATE_TABLE and facts.location is not None:
-        is_there = not able.comes_before_data(desired.id, facts.location)
-    after = after.model_copy(update={"data": is_there and able.table_markers})
+        has_data = not able.comes_before_data(desired.id, facts.location)
+    after = after.model_copy(update={"data": has_data and able.table_markers})
     _, after = tags.applied_to(ObjectView(), after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
 
 
-def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
+def _diff_existing(
+    context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None
+) -> Outcome:
     foreign = context.blocked_as_foreign(live, desired)
     if foreign:
         return foreign
-    moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
+    relocates = _must_relocate(desired, live, facts, can_move=context.capabilities.relocate_table)
     difference = schema_difference(desired, facts)
-    blocking_reason = (_immovable(context, live) if moved else None) or _unkeepable(context, desired)
-    tags = tag_change(context, desired, live, facts, moved=moved)
-    if not moved:
-        blocking_reason = blocking_reason or lost_data(context, desired, live, facts)
-    blocking_reason = blocking_reason or blocked_by_data(desired, live, facts, difference, moved=moved) or tags.blocked
+    blocking_reason = (_why_not_relocated(context, live) if relocates else None) or _why_not_stored(context, desired)
+    tags = tag_change(context, desired, live, facts, relocates=relocates)
+    if not relocates:
+        blocking_reason = blocking_reason or why_data_lost(context, desired, live, facts)
+    blocking_reason = (
+        blocking_reason or blocked_by_data(desired, live, facts, difference, relocates=relocates) or tags.blocked
+    )
     if blocking_reason:
         return context.blocked(blocking_reason, desired, live, facts)
-    before, after = tags.applied_to(*_views(context, desired, live, facts, moved=moved))
-    found = found_columns(desired, facts)
-    if moved:
+    before, after = tags.applied_to(*_views(context, desired, live, facts, relocates=relocates))
+    actual = compared_columns(desired, facts)
+    if relocates:
         action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
     elif lacks_data(desired, facts):
         action, why = Action.CREATE_TABLE, Why(ReasonCode.DATA_RECREATED if before.data else ReasonCode.NO_DATA)
         after = after.model_copy(update={"columns": without_renames(desired.schema or ())})
-    elif found is not None and difference.grows:
-        action, why = Action.ALTER_TABLE, _growth(difference, live)
-        before = before.model_copy(update={"columns": found})
-        after = after.model_copy(update={"columns": evolved(found, difference)})
+    elif actual is not None and difference.grows:
+        action, why = Action.ALTER_TABLE, _why_growing(difference, live)
+        before = before.model_copy(update={"columns": actual})
+        after = after.model_copy(update={"columns": evolved(actual, difference)})
     elif is_only_tagged(before, after):
         action, why = Action.TAG, why_tagged(before, after)
     elif not _touches_entry(before, after):
         return None
     else:
-        topic = _left_alone(context, before, after)
+        topic = _note_on_wrong_marks(context, before, after)
         if topic is not None:
             return Remark(topic, live.id)
-        action, why = Action.UPDATE_TABLE, _why(context, desired, before, after)
-    after = _with_data(context, before, after, facts, is_relocated=moved)
+        action, why = Action.UPDATE_TABLE, _why_updated(context, desired, before, after)
+    after = _with_data_mark(context, before, after, facts, is_relocated=relocates)
     return _update(context, desired, facts, action, before, after, why, live)
 
 
-def _with_data(
+def _with_data_mark(
     context: CatalogContext, before: ObjectView, after: ObjectView, facts: TableFacts | None, *, is_relocated: bool
 ) -> ObjectView:
     """Return ``after`` with the mark of the data that the plan has seen.
@@ -163,7 +169,7 @@ def _with_data(
     The mark alone is no reason to write an entry. Nor does it come before data: an interrupted run would look like a
     loss.
     """
-    is_written = is_relocated or _properties(before) != _properties(after)
+    is_written = is_relocated or _property_state(before) != _property_state(after)
     if not (is_written and context.capabilities.alter_table and context.capabilities.table_markers):
         return after
     is_seen = facts is not None and facts.storage.kind is StorageKind.DATASET
@@ -178,7 +184,7 @@ def _foreign_policy(context: CatalogContext, before: ObjectView, after: ObjectVi
     return Why(ReasonCode.FOREIGN_POLICY, {"owner": before.policy, "names": names}) if names else None
 
 
-def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
+def _why_growing(difference: SchemaDifference, live: LiveTable) -> Why:
     pairs = difference.altered
     params: Params = {}
     if difference.missing:
@@ -238,7 +244,7 @@ def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterato
     )
 
 
-def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
+def _must_relocate(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
     """Return whether the table must be relocated.
 
     A location that an interrupted run requested is not requested again if entries cannot be relocated and storage is
@@ -250,18 +256,18 @@ def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None
 
 
 def _views(
-    context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, moved: bool
+    context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, relocates: bool
 ) -> tuple[ObjectView, ObjectView]:
     """Return an entry as it is, and as it should be as far as the catalog can."""
     before = context.view(desired, live) or ObjectView()
     capabilities = context.capabilities
     after = context.marks(desired, live.properties, capabilities.table_markers)
-    requested, chosen = _request(desired, before) if capabilities.alter_table else before.request
-    if moved:  # the answer to the move will tell
+    requested, chosen = _request_to_record(desired, before) if capabilities.alter_table else before.request
+    if relocates:  # the service's answer will tell
         requested, chosen = None, None
     after = after.model_copy(
         update={
-            "location": desired.location if moved else live.location,
+            "location": desired.location if relocates else live.location,
             "requested_location": requested,
             "chosen_location": chosen,
             "safeguards": context.safeguards(before.safeguards) if capabilities.alter_table else before.safeguards,
@@ -275,7 +281,7 @@ def _views(
     )
 
 
-def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
+def _request_to_record(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
     """Return the location request to record on an entry that is not relocated.
 
     If the service's answer was never recorded, the entry's location counts as the answer, unless the manifest names it.
@@ -290,14 +296,14 @@ def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str
 
 def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
     """Return whether two views differ in what an entry at one location stores."""
-    return _stored(before) != _stored(after)
+    return _entry_state(before) != _entry_state(after)
 
 
-def _stored(view: ObjectView) -> tuple[object, ...]:
-    return *_properties(view), view.shown_columns
+def _entry_state(view: ObjectView) -> tuple[object, ...]:
+    return *_property_state(view), view.shown_columns
 
 
-def _properties(view: ObjectView) -> tuple[object, ...]:
+def _property_state(view: ObjectView) -> tuple[object, ...]:
     return view.content, view.marks, view.request, view.safeguards
 
 
@@ -326,7 +332,7 @@ def _update(
     return context.blocked(Why(code), desired, live, facts)
 
 
-def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> NoteCode | None:
+def _note_on_wrong_marks(context: CatalogContext, before: ObjectView, after: ObjectView) -> NoteCode | None:
     """Return the note on an entry whose marks stay wrong; None if it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
@@ -335,10 +341,10 @@ def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) 
         return NoteCode.ADOPTABLE
     if before.properties != after.properties or can_alter:
         return None
-    return unmarkable(before, after)
+    return note_on_fixed_marks(before, after)
 
 
-def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> Why:
+def _why_updated(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> Why:
     if before.content != after.content:
         return Why(ReasonCode.DIFFERS, {"mirror": desired.mirrors.catalog} if desired.mirrors else {})
     safeguard = context.capabilities.safeguard
@@ -356,13 +362,13 @@ def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, aft
     return Why(ReasonCode.MARKS)
 
 
-def _unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
+def _why_not_stored(context: CatalogContext, desired: DesiredTable) -> Why | None:
     """Return why the catalog cannot store what the block says; None if it can."""
     keeps = context.capabilities.table_markers or not desired.properties
     return None if keeps else Why(ReasonCode.KEEPS_NO_PROPERTIES)
 
 
-def _immovable(context: CatalogContext, live: LiveTable) -> Why | None:
+def _why_not_relocated(context: CatalogContext, live: LiveTable) -> Why | None:
     """Return why an entry cannot be relocated; None if it can."""
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})

@@ -22,9 +22,10 @@ _FIRST_VERSION = str(TagTarget(1))
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """The tags of the data before and after a change, None if they stay, and those that the entry lists then.
+    """How the tags of a table change.
 
-    ``blocked`` says why they cannot be what the block asks for.
+    ``before`` and ``after`` are the targets by tag, None if nothing changes. ``recorded`` are the tags that the entry
+    lists afterwards. ``blocked`` is why the data cannot have the tags that the block asks for; None if it can.
     """
 
     recorded: tuple[str, ...] = ()
@@ -33,7 +34,7 @@ class TagChange:
     blocked: Why | None = None
 
     def applied_to(self, before: ObjectView, after: ObjectView) -> tuple[ObjectView, ObjectView]:
-        """Return two views of an entry with the tags."""
+        """Return the views of an entry before and after its change, with the tags added."""
         if not (self.recorded or before.tag_keys or self.after is not None):
             return before, after
         return (
@@ -43,13 +44,13 @@ class TagChange:
 
 
 def tag_change(
-    context: CatalogContext, desired: DesiredTable, live: LiveTable | None, facts: TableFacts | None, *, moved: bool
+    context: CatalogContext, desired: DesiredTable, live: LiveTable | None, facts: TableFacts | None, *, relocates: bool
 ) -> TagChange:
-    """Return what changes about a table's tags.
+    """Return how the tags of a table change.
 
-    ``moved``: the entry gets other data, whose tags lancens has not set.
+    ``relocates``: the entry gets other data, whose tags lancens has not set.
     """
-    listed = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
+    listed = ownership.recorded_tags(live.properties) if live is not None and not relocates else frozenset()
     recorded = listed if live is not None and ownership.owner_of(live.properties) is not None else frozenset()
     live_tags, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
     if live_tags is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
@@ -57,16 +58,16 @@ def tag_change(
     if live_tags is None:
         return TagChange(tuple(sorted(listed)))
     before = {name: live_tags.there[name] for name in sorted(wanted.keys() | recorded) if name in live_tags.there}
-    other = [name for name in wanted if name in before and before[name] != wanted[name]]
-    taken = [] if context.take_over else [name for name in other if name not in recorded]
+    differing = [name for name in wanted if name in before and before[name] != wanted[name]]
+    taken = [] if context.take_over else [name for name in differing if name not in recorded]
     if taken:
-        return TagChange(blocked=Why(ReasonCode.TAG_TAKEN, _named(taken, before)))
+        return TagChange(blocked=Why(ReasonCode.TAG_TAKEN, _targets_of(taken, before)))
     if live_tags.missing:
-        return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _named(live_tags.missing, wanted)))
-    is_able = context.capabilities.alter_table and context.capabilities.table_markers
+        return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _targets_of(live_tags.missing, wanted)))
+    can_record = context.capabilities.alter_table and context.capabilities.table_markers
     if before == wanted:
-        return TagChange(tuple(wanted) if is_able else tuple(sorted(listed)))
-    if not is_able and listed != wanted.keys():
+        return TagChange(tuple(wanted) if can_record else tuple(sorted(listed)))
+    if not can_record and listed != wanted.keys():
         return TagChange(blocked=Why(ReasonCode.CANNOT_TAG))
     if live is not None and live.managed_versioning:
         return TagChange(blocked=Why(ReasonCode.SERVICE_KEEPS_TAGS))
@@ -74,12 +75,12 @@ def tag_change(
 
 
 def tags_of_new(desired: DesiredTable, *, is_written: bool) -> FoundTags:
-    """Return the tags of a dataset that is not there yet, which has one version if the plan writes it."""
+    """Return the tags of a dataset that does not exist; it gets its first version if the plan writes it."""
     versions = (_FIRST_VERSION,) if is_written else ()
     return FoundTags(missing=tuple(name for name, target in sorted(desired.tags.items()) if target not in versions))
 
 
-def _named(names: Iterable[str], targets: Mapping[str, str]) -> Params:
+def _targets_of(names: Iterable[str], targets: Mapping[str, str]) -> Params:
     return {"names": tuple(f"{name}: {targets[name]}" for name in names)}
 
 

@@ -126,7 +126,7 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "sets-no-tags": partial(mock.patch.object, storage, "write_tags", _nothing),
     "clears-tags-of-others": partial(mock.patch.object, storage, "write_tags", _clears),
     "compares-no-places": partial(mock.patch.object, check, "_stale_fields", _places_apart),
-    "carries-out-forged-plans": partial(mock.patch.object, apply, "follow", _as_saved),
+    "carries-out-forged-plans": partial(mock.patch.object, apply, "replan", _as_saved),
     "loses-lines-of-journals": partial(mock.patch.object, Journal, "intent", _loses_every_other),
     "drops-fields-of-others": partial(mock.patch.object, structures, "with_state", _as_new),
     "drops-data-marks": partial(mock.patch.object, GlueBackend, "insert_table", _unmarked),
