@@ -1,4 +1,4 @@
-"""All benchmarks of one run on one page: `python -m benchmarks [NAME ...]` writes `benchmarks/RESULTS.md`.
+"""Run benchmarks and write one page: `python -m benchmarks [NAME ...]`.
 
 Names are those of the parts, all of them unless given; `make bench` runs it.
 """
@@ -19,15 +19,17 @@ from time import perf_counter
 from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
 
-PARTS = ("start", "peers", "declares", "evidence", "octodns", "scale", "looks", "serve", "maintain", "compaction")
+PARTS = ("start", "peers", "declares", "evidence", "octodns", "scale", "since_last", "serve", "maintain", "compaction")
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")
 
 
 def machine() -> str:
-    """Return what the page was measured on, in one paragraph."""
-    processors = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
-    memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    """Describe the machine and the versions, in one paragraph."""
+    processors = [
+        line.partition(":")[2].strip() for line in _lines_of("/proc/cpuinfo") if line.startswith("model name")
+    ]
+    memory = next((int(line.split()[1]) for line in _lines_of("/proc/meminfo") if line.startswith("MemTotal")), 0)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     name = processors[0] if processors else platform.processor()
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
@@ -40,12 +42,12 @@ def machine() -> str:
 
 
 def page(sections: Sequence[Section], about: str, seconds: float) -> str:
-    """Return the whole page: the goals first."""
+    """Return the page in Markdown: the goals, then the sections."""
     goals = [goal for section in sections for goal in section.goals]
     rows = [
-        [goal.what, f"{goal.value:.2f}", f"{goal.most:.2f}", "met" if goal.is_met else "**missed**"] for goal in goals
+        [goal.name, f"{goal.value:.2f}", f"{goal.limit:.2f}", "met" if goal.is_met else "**missed**"] for goal in goals
     ]
-    missed = "".join(f"- {goal.what}: {goal.why}.\n" for goal in goals if not goal.is_met and goal.why)
+    missed = "".join(f"- {goal.name}: {goal.cause}.\n" for goal in goals if not goal.is_met and goal.cause)
     parts = "\n\n".join(f"## {section.title}\n\n`{section.command}`: {section.text}".rstrip() for section in sections)
     return (
         "# Results\n\n"
@@ -74,7 +76,7 @@ def main(names: Sequence[str]) -> None:
         print(text)
 
 
-def _lines(path: str) -> list[str]:
+def _lines_of(path: str) -> list[str]:
     try:
         return Path(path).read_text().splitlines()
     except OSError:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.page import Goal, Section, spread, table, used_by
+from benchmarks.page import Goal, Section, run_measured, spread, table
 
 ROWS = 20_000_000
 FRAGMENTS = 100
@@ -75,7 +75,7 @@ else:
 """
 
 
-def write(folder: Path, shape: str) -> None:
+def write_dataset(folder: Path, shape: str) -> None:
     """Write the dataset and its manifest."""
     import lance
 
@@ -104,29 +104,29 @@ def _measurements(random: np.random.Generator, number: int) -> pa.Table:
 SHAPES = {"documents": _documents, "measurements": _measurements}
 
 
-def measured(shape: str, rounds: int) -> dict[str, list[Run]]:
-    """Return the runs of each way to compact a dataset."""
+def compaction_runs(shape: str, rounds: int) -> dict[str, list[Run]]:
+    """Compact copies of a dataset in each way, in turns; return the runs."""
     runs: dict[str, list[Run]] = {how: [] for how in NAMES}
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         written = Path(name, "written")
         written.mkdir()
-        write(written, shape)
+        write_dataset(written, shape)
         for _ in range(rounds):
             for how, argument in NAMES.items():
                 os.sync()
                 copy = Path(name, "copy")
                 shutil.copytree(written, copy, copy_function=os.link)  # data files are never written again
-                done = used_by([sys.executable, "-c", WORK, argument], directory=copy)
+                done = run_measured([sys.executable, "-c", WORK, argument], directory=copy)
                 runs[how].append(Run(float(done.output), done.seconds))
                 shutil.rmtree(copy)
     return runs
 
 
 def section(rounds: int = ROUNDS, shapes: Sequence[str] = tuple(SHAPES)) -> Section:
-    """Measure and return the part of the page."""
+    """Measure and return the section of the page."""
     lines, goals = [], []
     for shape in shapes:
-        runs = measured(shape, rounds)
+        runs = compaction_runs(shape, rounds)
         ratios = {how: [run.job / one.job for run, one in zip(runs[how], runs[ONE], strict=True)] for how in NAMES}
         lines += [[shape, how, spread(ratios[how]), *map(spread, zip(*runs[how], strict=True))] for how in NAMES]
         one, spark = (median(run.job for run in runs[how]) for how in (ONE, SPARK))

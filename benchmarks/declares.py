@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from benchmarks.page import Goal, Section, Used, spread, table, used_by
+from benchmarks.page import Goal, ProcessUsage, Section, run_measured, spread, table
 
 SIZES = (1_000, 3_000, 10_000)
 ON_GLUE = 1_000
@@ -41,7 +41,7 @@ LANCENS = (
 
 
 def write_manifest(folder: Path, impl: str, config: dict[str, str], block: Callable[[int], str], tables: int) -> Path:
-    """Write a manifest that declares ``tables`` tables in one namespace, each as ``block`` says."""
+    """Write a manifest of ``tables`` tables; ``block`` returns the block of each."""
     blocks = "".join(f"          table_{number}: {block(number)}\n" for number in range(tables))
     path = folder / "lancens.yaml"
     path.write_text(
@@ -51,20 +51,20 @@ def write_manifest(folder: Path, impl: str, config: dict[str, str], block: Calla
     return path
 
 
-def on_directory(tables: int, who: str) -> tuple[Used, float]:
-    """Declare ``tables`` tables in a new directory; return what that used, and the MiB of the list of tables."""
+def declare_in_directory(tables: int, client: str) -> tuple[ProcessUsage, float]:
+    """Declare tables in a new directory; return the usage, and MiB of ``__manifest``."""
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         write_manifest(Path(name), "dir", {"root": "./lake"}, lambda _: "{properties: {tier: gold}}", tables)
-        code = {"lancens": LANCENS, "pylance": PYLANCE}[who]
-        used = used_by([sys.executable, "-c", code, name, str(tables)], directory=Path(name))
+        code = {"lancens": LANCENS, "pylance": PYLANCE}[client]
+        used = run_measured([sys.executable, "-c", code, name, str(tables)], directory=Path(name))
         files = (Path(name) / "lake" / "__manifest").rglob("*")
         return used, sum(file.stat().st_size for file in files if file.is_file()) / 2**20
 
 
-def on_glue(folder: Path, server: Any) -> dict[str, float]:
-    """Apply to an empty Glue and send the same calls again; return the seconds of both and the calls."""
+def declare_in_glue(folder: Path, server: Any) -> dict[str, float]:
+    """Apply to an empty Glue, then replay its calls; return both times, and the calls."""
     import reconciler
-    from benchmarks.peers import IN_FLIGHT, Call, recording, replay
+    from benchmarks.peers import IN_FLIGHT, Call, http_sender, record_calls
 
     server.clear()
     path = write_manifest(
@@ -74,14 +74,14 @@ def on_glue(folder: Path, server: Any) -> dict[str, float]:
     plan = reconciler.plan(manifest)
     server.reset()
     calls: list[Call] = []
-    with recording(calls):
+    with record_calls(calls):
         began = perf_counter()
         done = reconciler.apply(plan, manifest, journal=folder / "journal", parallelism=IN_FLIGHT)
         ours = perf_counter() - began
     assert done.ok
     made = server.counts()
     server.clear()
-    send = replay(server.endpoint)
+    send = http_sender(server.endpoint)
     creates = [call for call in calls if call[3].get("X-Amz-Target") in CREATE]
     others = [call for call in calls if call[3].get("X-Amz-Target") not in CREATE]
     assert len(creates) == ON_GLUE
@@ -94,14 +94,14 @@ def on_glue(folder: Path, server: Any) -> dict[str, float]:
 
 
 def section() -> Section:
-    """Measure both and return the part of the page."""
+    """Measure both and return the section of the page."""
     from tests.servers.glue import glue_server
 
     lines, ratio, left = [], 0.0, 0.0
     for size in SIZES:
         rounds = ROUNDS if size < SIZES[-1] else 1
-        found = [(on_directory(size, "lancens"), on_directory(size, "pylance")) for _ in range(rounds)]
-        ours, theirs = ([one[who] for one in found] for who in (0, 1))
+        found = [(declare_in_directory(size, "lancens"), declare_in_directory(size, "pylance")) for _ in range(rounds)]
+        ours, theirs = ([one[client] for one in found] for client in (0, 1))
         ratio = median(one.seconds for one, _ in ours) / median(one.seconds for one, _ in theirs)
         left = max(size for _, size in ours)
         lines.append(
@@ -121,8 +121,8 @@ def section() -> Section:
         Goal(f"directory: MiB of lists of tables that {SIZES[-1]:,} declares leave", left, MOST_MIB),
     ]
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name, glue_server(Path(name)) as server:
-        glue = [on_glue(Path(name), server) for _ in range(ROUNDS)]
-    seconds = {who: median(one[who] for one in glue) for who in ("lancens", "bare")}
+        glue = [declare_in_glue(Path(name), server) for _ in range(ROUNDS)]
+    seconds = {client: median(one[client] for one in glue) for client in ("lancens", "bare")}
     over, calls = seconds["lancens"] / seconds["bare"], glue[0]["calls"] / ON_GLUE
     why = f"{(seconds['lancens'] - seconds['bare']) / ON_GLUE * 1000:.2f} ms a change: botocore, the journal on disk"
     goals.append(Goal(f"Glue: {ON_GLUE:,} declares against the bare calls", over, MOST_OVER_BARE, why))
@@ -131,7 +131,7 @@ def section() -> Section:
     head += ["memory MiB", "pylance's MiB"]
     about = (__doc__ or "").partition("\n\n")[2].strip()
     text = f"{about}\n\n{table(head, lines)}\n\n"
-    both = [spread(one[who] for one in glue) for who in ("lancens", "bare")]
+    both = [spread(one[client] for one in glue) for client in ("lancens", "bare")]
     row = [f"{ON_GLUE:,} on Glue", f"{over:.2f}", *both, f"{calls:.3f}"]
     text += table(["declares", "lancens / bare", "lancens s", "bare s", "calls a declare"], [row])
     return Section("Applying many declares", "python -m benchmarks.declares", text, goals)

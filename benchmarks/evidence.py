@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.declares import write_manifest
-from benchmarks.page import Goal, Section, Used, spread, table, used_by
+from benchmarks.page import Goal, ProcessUsage, Section, run_measured, spread, table
 
 TABLES = 1_000
 ROUNDS = 3
@@ -25,8 +25,10 @@ PLAIN, METRICS, JOURNAL = "neither", "`--metrics`", "`--journal s3://…`"
 UNPROBED = "Glue, `probe: false`"
 
 
-def applied(catalog: str, folder: Path, server: Any, environment: dict[str, str], number: int) -> dict[str, Used]:
-    """Return what an apply with each of the options used, on a new directory or, with ``server``, an empty Glue."""
+def usage_by_option(
+    catalog: str, folder: Path, server: Any, environment: dict[str, str], number: int
+) -> dict[str, ProcessUsage]:
+    """Apply with each option to a new directory or an empty Glue; return the usage."""
     from tests.servers.s3 import BUCKET
 
     options = {
@@ -34,7 +36,7 @@ def applied(catalog: str, folder: Path, server: Any, environment: dict[str, str]
         METRICS: ["--journal", "journal", "--metrics", "run.prom"],
         JOURNAL: ["--journal", f"s3://{BUCKET}/{folder.name}/{number}"],
     }
-    found: dict[str, Used] = {}
+    found: dict[str, ProcessUsage] = {}
     for name, more in options.items():
         here = folder / f"{number}-{len(found)}"
         here.mkdir()
@@ -46,18 +48,18 @@ def applied(catalog: str, folder: Path, server: Any, environment: dict[str, str]
             place = f"{{{{location: 's3://{BUCKET}/{folder.name}/{number}/t{{}}.lance'{probe}}}}}"
             manifest = write_manifest(here, "glue", server.config(), place.format, TABLES)
         command = [sys.executable, "-c", "from reconciler.cli import main; main()", "apply", str(manifest)]
-        found[name] = used_by([*command, "--auto-approve", *more], environment, here)
+        found[name] = run_measured([*command, "--auto-approve", *more], environment, here)
     return found
 
 
 def section(rounds: int = ROUNDS) -> Section:
-    """Measure and return the part of the page."""
+    """Measure and return the section of the page."""
     from tests.servers.glue import glue_server
     from tests.servers.s3 import KEY, SECRET, TOKEN, guarded_s3
 
     lines, goals = [], []
     lance, nothing = (
-        median(used_by([sys.executable, "-c", code]).cpu for _ in range(3)) for code in ("import lance", "")
+        median(run_measured([sys.executable, "-c", code]).cpu for _ in range(3)) for code in ("import lance", "")
     )
     lance -= nothing
     with (
@@ -71,12 +73,12 @@ def section(rounds: int = ROUNDS) -> Section:
         for at, (catalog, server) in enumerate((("directory", None), ("Glue", glue), (UNPROBED, glue))):
             folder = Path(name) / str(at)
             folder.mkdir()
-            found = [applied(catalog, folder, server, environment, number) for number in range(rounds + 1)][1:]
+            found = [usage_by_option(catalog, folder, server, environment, number) for number in range(rounds + 1)][1:]
             plain = [one[PLAIN] for one in found]
-            lines.append([f"{catalog}, {PLAIN}", "", *_used(plain)])
+            lines.append([f"{catalog}, {PLAIN}", "", *_usage_cells(plain)])
             for option in (METRICS, JOURNAL):
                 ratios = [one[option].cpu / one[PLAIN].cpu for one in found]
-                lines.append([f"{catalog}, {option}", spread(ratios), *_used([one[option] for one in found])])
+                lines.append([f"{catalog}, {option}", spread(ratios), *_usage_cells([one[option] for one in found])])
                 what = f"{catalog}: apply of {TABLES:,} tables with {option}, against {PLAIN}"
                 more = median(one[option].cpu - one[PLAIN].cpu for one in found)
                 why = f"{more:.2f} s of CPU more, of which `import lance` is {lance:.2f} s"
@@ -86,7 +88,7 @@ def section(rounds: int = ROUNDS) -> Section:
     return Section("Metrics and journals", "python -m benchmarks.evidence", text, goals)
 
 
-def _used(found: list[Used]) -> tuple[str, str]:
+def _usage_cells(found: list[ProcessUsage]) -> tuple[str, str]:
     return spread(one.cpu for one in found), spread(one.seconds for one in found)
 
 

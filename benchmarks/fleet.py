@@ -35,7 +35,7 @@ LANCENS = (sys.executable, "-c", "from reconciler.cli import main; main()")
 
 @dataclass(frozen=True)
 class Run:
-    """One plan: CPU seconds, seconds without the start of Spark, MiB, and the plan."""
+    """A measured plan; ``seconds`` are without the start of Spark."""
 
     cpu: float
     seconds: float
@@ -44,19 +44,19 @@ class Run:
     plan: bytes
 
 
-def tree(root: int) -> Iterator[int]:
-    """Yield a process and all below it that still live."""
+def process_tree(root: int) -> Iterator[int]:
+    """Yield the ids of a process and its live descendants."""
     yield root
     for task in Path(f"/proc/{root}/task").glob("*"):
         for child in (task / "children").read_text().split():
-            yield from tree(int(child))
+            yield from process_tree(int(child))
 
 
-def memory_of(root: int) -> list[int]:
-    """Return the proportional set size of a process and of each below it, in KiB."""
+def process_memory(root: int) -> list[int]:
+    """Return the proportional set sizes of a process and its descendants, in KiB."""
     found = []
     try:
-        for process in tree(root):
+        for process in process_tree(root):
             lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
             found.append(sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")))
     except OSError:  # it ended while it was looked at
@@ -65,14 +65,14 @@ def memory_of(root: int) -> list[int]:
 
 
 def run(manifest: Path, engine: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> Run:
-    """Plan once and measure."""
+    """Run one plan and measure its processes."""
     out = manifest.with_name("plan.json")
     command = [*LANCENS, "plan", str(manifest), "--format", "json", "-o", str(out), *engine]
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     with (
-        tempfile.TemporaryFile("w+") as said,
+        tempfile.TemporaryFile("w+") as stderr,
         subprocess.Popen(
-            command, cwd=manifest.parent, stdout=subprocess.DEVNULL, stderr=said, env=environment
+            command, cwd=manifest.parent, stdout=subprocess.DEVNULL, stderr=stderr, env=environment
         ) as process,
     ):
         peak = largest = 0
@@ -81,7 +81,7 @@ def run(manifest: Path, engine: tuple[str, ...], environment: Mapping[str, str] 
         def watch() -> None:
             nonlocal peak, largest
             while not done.wait(0.2):
-                found = memory_of(process.pid)
+                found = process_memory(process.pid)
                 peak, largest = max(peak, sum(found)), max([largest, *found])
 
         watcher = threading.Thread(target=watch)
@@ -90,8 +90,8 @@ def run(manifest: Path, engine: tuple[str, ...], environment: Mapping[str, str] 
         seconds = perf_counter() - started
         done.set()
         watcher.join()
-        said.seek(0)
-        stages = said.read()
+        stderr.seek(0)
+        stages = stderr.read()
     if code:
         raise SystemExit(f"{' '.join(command)} ended with {code}:\n{stages}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -104,7 +104,7 @@ def cells(made: Run) -> list[str]:
     return [f"{made.cpu:.1f}", f"{made.seconds:.1f}", f"{made.largest_mib:,}"]
 
 
-def _but_for_digests(plan: bytes) -> bytes:
+def _without_digests(plan: bytes) -> bytes:
     return re.sub(rb'"digest": *"[0-9a-f]{64}"', b"", plan)
 
 
@@ -122,7 +122,7 @@ def main(sizes: tuple[int, ...], before: str | None) -> None:
                 fill_catalog(Path(name) / "lake", size, different)
                 made = [run(manifest, LOCAL, {**os.environ, "PYTHONPATH": before})] if before else []
                 made += [run(manifest, LOCAL), run(manifest, SPARK)]
-            if len({one.plan for one in made[-2:]}) > 1 or len({_but_for_digests(one.plan) for one in made}) > 1:
+            if len({one.plan for one in made[-2:]}) > 1 or len({_without_digests(one.plan) for one in made}) > 1:
                 raise SystemExit(f"{size:,} tables: the plans differ")
             spark = made[-1]
             row = [f"{size:,}", f"{different:,}", *(cell for one in made for cell in cells(one))]

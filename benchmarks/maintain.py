@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.page import Goal, Section, Used, spread, table, used_by
+from benchmarks.page import Goal, ProcessUsage, Section, run_measured, spread, table
 
 DATASETS = 200
 ROWS, FRAGMENTS, WIDTH = 5_000, 20, 32
@@ -39,7 +39,7 @@ _LANCENS = (sys.executable, "-c", "from reconciler.cli import main; main()", "ma
 
 
 def write_datasets(lake: Path, number: int) -> None:
-    """Write the datasets, which are all the same."""
+    """Write ``number`` equal datasets."""
     import lance
     import numpy as np
     import pyarrow as pa
@@ -54,9 +54,9 @@ def write_datasets(lake: Path, number: int) -> None:
         shutil.copytree(first, lake / f"t{one:04}.lance")
 
 
-def maintained(lake: Path, folder: Path, names: tuple[str, ...]) -> dict[str, Used]:
-    """Return what each way uses on copies of the datasets in ``lake``, in the order of ``names``."""
-    found: dict[str, Used] = {}
+def measure_each(lake: Path, folder: Path, names: tuple[str, ...]) -> dict[str, ProcessUsage]:
+    """Maintain copies of the datasets in ``lake`` in each way; return the usage."""
+    found: dict[str, ProcessUsage] = {}
     for name in names:
         here = folder / name.partition(",")[0].strip("`").replace(" ", "-")
         if not here.exists():
@@ -66,14 +66,14 @@ def maintained(lake: Path, folder: Path, names: tuple[str, ...]) -> dict[str, Us
         catalogs = {"lake": {"impl": "dir", "config": {"root": "./lake"}, "tables": tables}}
         text = json.dumps({"version": 1, "name": "bench", "catalogs": catalogs})
         (here / "lancens.yaml").write_text(text)
-        found[name] = used_by((sys.executable, "-c", _LOOP) if name == LOOP else _LANCENS, None, here)
+        found[name] = run_measured((sys.executable, "-c", _LOOP) if name == LOOP else _LANCENS, None, here)
     for place in sorted(folder.glob("*/lake/*")):
-        _check(place)
+        _require_maintained(place)
     return found
 
 
-def _check(place: Path) -> None:
-    """Raise unless a dataset is what it should be."""
+def _require_maintained(place: Path) -> None:
+    """Raise unless a dataset has one fragment and complete indices."""
     import lance
 
     dataset = lance.dataset(place)
@@ -83,14 +83,14 @@ def _check(place: Path) -> None:
 
 
 def section(rounds: int = ROUNDS, number: int = DATASETS) -> Section:
-    """Measure and return the part of the page."""
-    found: list[dict[str, Used]] = []
+    """Measure and return the section of the page."""
+    found: list[dict[str, ProcessUsage]] = []
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         folder = Path(name)
         write_datasets(folder / "lake", number)
         for round_ in range(rounds):
             here, pair = folder / str(round_), (LOOP, MAINTAIN) if round_ % 2 else (MAINTAIN, LOOP)
-            found.append(maintained(folder / "lake", here, (*pair, AGAIN)))
+            found.append(measure_each(folder / "lake", here, (*pair, AGAIN)))
             shutil.rmtree(here)
     ratios = {name: [one[name].cpu / one[LOOP].cpu for one in found] for name in (LOOP, MAINTAIN, AGAIN)}
     lines = [

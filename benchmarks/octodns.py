@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.environments import PEERS
-from benchmarks.page import Goal, Section, Used, spread, table, used_by
+from benchmarks.page import Goal, ProcessUsage, Section, run_measured, spread, table
 from benchmarks.scale import fill_catalog, write_manifest
 
 SIZES = (1_000, 10_000, 50_000, 100_000)
@@ -28,7 +28,7 @@ MOST_OF_LANCE = 2.2
 
 
 def write_zones(folder: Path, records: int) -> Path:
-    """Write zones of ``records`` records twice, of which one in a hundred differs; return octoDNS's configuration."""
+    """Write zones twice, with 1% different records; return octoDNS's configuration."""
     zones = -(-records // A_ZONE)
     for side in ("wanted", "live"):
         (folder / side).mkdir()
@@ -52,8 +52,8 @@ def write_zones(folder: Path, records: int) -> Path:
     return config
 
 
-def measure(objects: int) -> dict[str, list[Used]]:
-    """Return what each of the two used in each round, and importing lance where that is what is left."""
+def measure_usage(objects: int) -> dict[str, list[ProcessUsage]]:
+    """Return the usage of lancens, octoDNS and `import lance` in each round."""
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         folder = Path(name)
         (folder / "lancens").mkdir()
@@ -66,15 +66,15 @@ def measure(objects: int) -> dict[str, list[Used]]:
         }
         commands["octodns"].append(str(write_zones(folder, objects)))
         rounds = ROUNDS if objects <= SEVERAL_TIMES else 1
-        found = [{who: used_by(command) for who, command in commands.items()} for _ in range(rounds)]
+        found = [{who: run_measured(command) for who, command in commands.items()} for _ in range(rounds)]
     return {who: [one[who] for one in found] for who in commands}
 
 
 def section(sizes: tuple[int, ...] = SIZES) -> Section:
-    """Measure all sizes and return the part of the page."""
+    """Measure all sizes and return the section of the page."""
     lines, goals = [], []
     for size in sizes:
-        used = measure(size)
+        used = measure_usage(size)
         seconds = {who: median(one.seconds for one in found) for who, found in used.items()}
         lines.append(
             [

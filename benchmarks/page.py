@@ -1,4 +1,7 @@
-"""What a benchmark says: tables, and goals that are met or not. ``python -m benchmarks`` puts them on one page."""
+"""Define the parts of the page of results: sections, goals and tables.
+
+``python -m benchmarks`` writes the page.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,23 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-__all__ = ["Goal", "Section", "Used", "spread", "table", "used_by"]
+__all__ = ["Goal", "ProcessUsage", "Section", "run_measured", "spread", "table"]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to reach: ``value`` is the ratio or figure that was measured, ``most`` what it may be."""
+    """A limit for a measured ratio or number."""
 
-    what: str
+    name: str
     value: float
-    most: float
-    why: str = ""
-    """Where it is missed, what was measured that shows the reason."""
+    limit: float
+    cause: str = ""
+    """Measured numbers that explain a missed goal."""
 
     @property
     def is_met(self) -> bool:
-        """Whether it is reached."""
-        return self.value <= self.most
+        """Whether the value is within the limit."""
+        return self.value <= self.limit
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class Section:
     goals: Sequence[Goal] = ()
 
 
-class Used(NamedTuple):
-    """What a whole process used: seconds, CPU seconds of it and its children, and its peak memory in MiB."""
+class ProcessUsage(NamedTuple):
+    """The seconds, CPU seconds with children, peak MiB and stdout of a process."""
 
     seconds: float
     cpu: float
@@ -49,42 +52,42 @@ class Used(NamedTuple):
     output: str
 
 
-_WAITER = """
+_MEASURING_SCRIPT = """
 import json, resource, subprocess, sys, time
 began = time.perf_counter()
-done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)
-took = time.perf_counter() - began
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-sys.stderr.write(json.dumps([took, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
-sys.stdout.buffer.write(done.stdout)
-sys.exit(done.returncode)
+process = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)
+seconds = time.perf_counter() - began
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+sys.stderr.write(json.dumps([seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
+sys.stdout.buffer.write(process.stdout)
+sys.exit(process.returncode)
 """
 
 
-def used_by(
+def run_measured(
     command: Sequence[str], environment: Mapping[str, str] | None = None, directory: Path | None = None
-) -> Used:
-    """Run a command to its end and return what it used; what it says on stderr is thrown away.
+) -> ProcessUsage:
+    """Run a command to its end and return its usage; discard its stderr.
 
     Raises:
         subprocess.CalledProcessError: it failed.
     """
-    waiter = [sys.executable, "-c", _WAITER, *command]
-    done = subprocess.run(waiter, env=environment, cwd=directory, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, list(command), done.stdout, done.stderr)
-    took, cpu, memory = json.loads(done.stderr[done.stderr.rindex("[") :])
-    return Used(took, cpu, memory, done.stdout)
+    measuring = [sys.executable, "-c", _MEASURING_SCRIPT, *command]
+    process = subprocess.run(measuring, env=environment, cwd=directory, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, list(command), process.stdout, process.stderr)
+    seconds, cpu, memory = json.loads(process.stderr[process.stderr.rindex("[") :])
+    return ProcessUsage(seconds, cpu, memory, process.stdout)
 
 
 def spread(values: Iterable[float], digits: int = 2) -> str:
-    """Return the median of ``values``, and the smallest and largest where there are several."""
-    found = sorted(values)
-    shown = f"{median(found):,.{digits}f}"
-    return shown if len(found) == 1 else f"{shown} ({found[0]:,.{digits}f} to {found[-1]:,.{digits}f})"
+    """Return the median of ``values`` and, if there are several, their range."""
+    ordered = sorted(values)
+    shown = f"{median(ordered):,.{digits}f}"
+    return shown if len(ordered) == 1 else f"{shown} ({ordered[0]:,.{digits}f} to {ordered[-1]:,.{digits}f})"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown; the columns after the first are to the right."""
+    """Return a Markdown table; columns after the first are right-aligned."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -27,15 +27,15 @@ from urllib.parse import urlsplit
 
 ROUNDS = 3
 DELAY_SECONDS = 0.005
-A_NAMESPACE = 250
-"""More than a page of the services that give pages of 100."""
+TABLES_A_NAMESPACE = 250
+"""More than a page of 100 tables."""
 TABLES = 1_000
 MANY = 5_000
 WAREHOUSE = "main"
 CATALOGS = ("glue", "hive3", "iceberg", "unity")
-WHO = ("lancens", "peer", "bare")
+CLIENTS = ("lancens", "peer", "bare")
 IN_FLIGHT = 8
-MOST_OVER_BARE = 1.15
+LIMIT_OVER_BARE = 1.15
 
 Call = tuple[Any, ...]
 
@@ -43,23 +43,27 @@ Call = tuple[Any, ...]
 # ---- in the process that is measured; the peer's has nothing of lancens -------------------------------------------
 
 
-def measure(catalog: str, who: str, properties: dict[str, str], namespaces: int) -> None:
-    """Read everything once and print how many tables came, the calls and the seconds it took."""
+def measure(catalog: str, client: str, properties: dict[str, str], namespaces: int) -> None:
+    """Read the catalog once; print the number of tables and calls, and the seconds."""
     calls: list[Call] = []
-    counted = _count()
-    read = _peer(catalog, properties, namespaces) if who == "peer" else _lancens(catalog, properties)
-    if who == "bare":
-        with recording(calls):
+    counted = _count_requests()
+    read = (
+        _read_with_peer(catalog, properties, namespaces)
+        if client == "peer"
+        else _read_with_lancens(catalog, properties)
+    )
+    if client == "bare":
+        with record_calls(calls):
             read()
-        read = _replayed(calls, properties)
+        read = _replay_all(calls, properties)
     before, began, used = counted(), perf_counter(), process_time()
     found = read()
     took = {"seconds": perf_counter() - began, "cpu": process_time() - used}
     print(json.dumps({"tables": found, "calls": counted() - before, **took}))
 
 
-def _count() -> Callable[[], int]:
-    """Count the requests and the Thrift messages that this process sends from now on."""
+def _count_requests() -> Callable[[], int]:
+    """Count requests and Thrift messages from now on; return a function for the count."""
     import http.client
 
     sent: list[None] = []
@@ -83,7 +87,7 @@ def _count() -> Callable[[], int]:
     return lambda: len(sent)
 
 
-def _lancens(catalog: str, properties: dict[str, str]) -> Callable[[], int]:
+def _read_with_lancens(catalog: str, properties: dict[str, str]) -> Callable[[], int]:
     from reconciler.backends.registry import connect
 
     backend = connect(catalog, properties)
@@ -91,7 +95,7 @@ def _lancens(catalog: str, properties: dict[str, str]) -> Callable[[], int]:
     return lambda: len(backend.scan().tables)
 
 
-def _peer(catalog: str, properties: dict[str, str], namespaces: int) -> Callable[[], int]:
+def _read_with_peer(catalog: str, properties: dict[str, str], namespaces: int) -> Callable[[], int]:
     from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest
 
     name = {"glue": "Glue", "hive3": "Hive3", "iceberg": "Iceberg", "unity": "Unity"}[catalog]
@@ -117,8 +121,8 @@ def _peer(catalog: str, properties: dict[str, str], namespaces: int) -> Callable
 
 
 @contextmanager
-def recording(calls: list[Call]) -> Iterator[None]:
-    """Add every request and every Thrift call of the block to ``calls``, ready to be made again."""
+def record_calls(calls: list[Call]) -> Iterator[None]:
+    """Append every request and Thrift call of the block to ``calls``, for a replay."""
     from urllib3.connectionpool import HTTPConnectionPool
 
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -144,20 +148,20 @@ def recording(calls: list[Call]) -> Iterator[None]:
         yield
 
 
-def _replayed(calls: list[Call], properties: dict[str, str]) -> Callable[[], int]:
-    """Return what makes ``calls`` again, as many at once as lancens does; it returns how many there were."""
+def _replay_all(calls: list[Call], properties: dict[str, str]) -> Callable[[], int]:
+    """Return a function that sends ``calls`` again, concurrently, and counts them."""
     recorded = list(calls)
-    send = _ask_metastore(properties["uri"]) if "uri" in properties else replay(properties["endpoint"])
+    send = _thrift_sender(properties["uri"]) if "uri" in properties else http_sender(properties["endpoint"])
 
-    def again() -> int:
+    def replay_all() -> int:
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
             return len(list(pool.map(send, recorded)))
 
-    return again
+    return replay_all
 
 
-def _ask_metastore(uri: str) -> Callable[[Call], None]:
-    """Return what makes a recorded Thrift call again, on one of as many connections as are in use."""
+def _thrift_sender(uri: str) -> Callable[[Call], None]:
+    """Return a function that sends a recorded Thrift call on a pooled connection."""
     from reconciler.backends.hive.config import HiveConfig
     from reconciler.backends.hive.connection import connect
 
@@ -172,8 +176,8 @@ def _ask_metastore(uri: str) -> Callable[[Call], None]:
     return send
 
 
-def replay(endpoint: str) -> Callable[[Call], None]:
-    """Return what sends a recorded request again and reads its answer."""
+def http_sender(endpoint: str) -> Callable[[Call], None]:
+    """Return a function that sends a recorded request and reads the response."""
     import urllib3
 
     parts = urlsplit(endpoint)
@@ -193,7 +197,7 @@ def replay(endpoint: str) -> Callable[[Call], None]:
 
 @dataclass
 class Server:
-    """A running server with ``namespaces`` full of tables; ``address`` is the property that says where it is."""
+    """A running server with ``namespaces`` full namespaces; ``address`` is a property."""
 
     address: str
     url: str
@@ -201,7 +205,7 @@ class Server:
     namespaces: int = 0
 
     def at(self, port: int) -> dict[str, str]:
-        """Return the properties that reach it through ``port``."""
+        """Return the properties for a connection through ``port``."""
         scheme = self.url.partition("://")[0]
         return {**self.properties, self.address: f"{scheme}://127.0.0.1:{port}"}
 
@@ -212,8 +216,8 @@ class Server:
 
 
 @contextmanager
-def serving(catalog: str, folder: Path) -> Iterator[tuple[Server, Callable[[int], None]]]:
-    """Run the server of a catalog; yields it, and what fills the namespace of a number."""
+def running_server(catalog: str, folder: Path) -> Iterator[tuple[Server, Callable[[int], None]]]:
+    """Run a catalog's server; yield it and a function that fills a namespace."""
     if catalog == "glue":
         from tests.servers.glue import glue_server
 
@@ -244,7 +248,7 @@ def serving(catalog: str, folder: Path) -> Iterator[tuple[Server, Callable[[int]
 
 
 def _names(number: int) -> list[str]:
-    return [f"t{number}_{table:03}" for table in range(A_NAMESPACE)]
+    return [f"t{number}_{table:03}" for table in range(TABLES_A_NAMESPACE)]
 
 
 def _fill_glue(glue: Any, number: int) -> None:
@@ -298,13 +302,16 @@ def _fill_iceberg(server: Server, number: int) -> None:
 
 
 def compare(catalog: str) -> list[dict[str, Any]]:
-    """Return a row for each number of tables and delay, with what each of :data:`WHO` came to."""
+    """Return the results of all clients, for each number of tables and each delay."""
     from tests.servers.slow_proxy import slow_proxy
 
     rows = []
-    with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name, serving(catalog, Path(name)) as (server, fill):
+    with (
+        tempfile.TemporaryDirectory(prefix="lancens-bench-") as name,
+        running_server(catalog, Path(name)) as (server, fill),
+    ):
         for tables, rounds, delays in ((TABLES, ROUNDS, (0.0, DELAY_SECONDS)), (MANY, 1, (0.0,))):
-            while server.namespaces * A_NAMESPACE < tables:
+            while server.namespaces * TABLES_A_NAMESPACE < tables:
                 fill(server.namespaces)
                 server.namespaces += 1
             for delay in delays:
@@ -312,18 +319,18 @@ def compare(catalog: str) -> list[dict[str, Any]]:
                     port = server.port
                     if delay:
                         port = stack.enter_context(slow_proxy(server.port, delay / 2, Path(name)))
-                    found = [{who: _run(catalog, who, server, port) for who in WHO} for _ in range(rounds)]
-                results = {who: [one[who] for one in found] for who in WHO}
+                    found = [{client: _run(catalog, client, server, port) for client in CLIENTS} for _ in range(rounds)]
+                results = {client: [one[client] for one in found] for client in CLIENTS}
                 rows.append({"catalog": catalog, "tables": tables, "delay": delay, "results": results})
     return rows
 
 
-def _run(catalog: str, who: str, server: Server, port: int) -> dict[str, float]:
+def _run(catalog: str, client: str, server: Server, port: int) -> dict[str, float]:
     from benchmarks.environments import PEERS
 
-    python = str(PEERS / "python") if who == "peer" else sys.executable
+    python = str(PEERS / "python") if client == "peer" else sys.executable
     properties = json.dumps(server.at(port))
-    command = [python, "-m", "benchmarks.peers", "measure", catalog, who, properties, str(server.namespaces)]
+    command = [python, "-m", "benchmarks.peers", "measure", catalog, client, properties, str(server.namespaces)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
@@ -333,7 +340,7 @@ def _run(catalog: str, who: str, server: Server, port: int) -> dict[str, float]:
 
 
 def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
-    """Measure all of them and return the part of the page."""
+    """Measure the catalogs and return the section of the page."""
     from benchmarks.page import Goal, Section, spread, table
 
     head = ["catalog, tables, delay", "impls / lancens", "lancens / bare", "lancens s", "impls s", "bare s"]
@@ -346,8 +353,8 @@ def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
         except (FileNotFoundError, TimeoutError, RuntimeError) as error:  # its server is not to be had here
             left_out.append(f"- {catalog} was not measured: {str(error).splitlines()[0]}")
     for row in measured:
-        ours, theirs, bare = (row["results"][who] for who in WHO)
-        seconds = {who: median(one["seconds"] for one in row["results"][who]) for who in WHO}
+        ours, theirs, bare = (row["results"][client] for client in CLIENTS)
+        seconds = {client: median(one["seconds"] for one in row["results"][client]) for client in CLIENTS}
         short = [one for one in ours if one["tables"] != row["tables"]]
         if short:
             raise AssertionError(f"{row['catalog']}: lancens read {short[0]} of {row['tables']} tables")
@@ -359,7 +366,7 @@ def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
                 f"{row['catalog']}, {row['tables']:,}, {delay}",
                 f"{seconds['peer'] / max(got, 1) * row['tables'] / seconds['lancens']:.1f}",
                 f"{over:.2f}",
-                *(spread(one["seconds"] for one in row["results"][who]) for who in WHO),
+                *(spread(one["seconds"] for one in row["results"][client]) for client in CLIENTS),
                 f"{ours[0]['calls']:,}",
                 f"{theirs[0]['calls']:,}",
                 f"{got:,} of {row['tables']:,}" if got else f"none: {theirs[0].get('error', '')}",
@@ -367,10 +374,14 @@ def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
         )
         more = (median(one["cpu"] for one in found) for found in (ours, bare))
         why = "CPU seconds of the client: {:.2f} of {:.2f} s, the bare calls {:.2f} of {:.2f} s; no call more".format(
-            *(number for who, cpu in zip(("lancens", "bare"), more, strict=True) for number in (cpu, seconds[who]))
+            *(
+                number
+                for client, cpu in zip(("lancens", "bare"), more, strict=True)
+                for number in (cpu, seconds[client])
+            )
         )
         what = f"{row['catalog']}: scan of {row['tables']:,} tables at {delay}, against the bare calls"
-        goals.append(Goal(what, over, MOST_OVER_BARE, why))
+        goals.append(Goal(what, over, LIMIT_OVER_BARE, why))
     text = (__doc__ or "").partition("\n\n")[2].strip()
     text += "\n\nTables that lance-namespace-impls (`impls`) does not show are lost: its times are compared by the "
     text += "tables it has.\n\n"

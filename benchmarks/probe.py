@@ -27,7 +27,7 @@ COMPUTING = 40_000_000
 
 
 def make_datasets(folder: Path, number: int) -> None:
-    """Fill ``folder`` with copies of a plain dataset, one of many versions and fragments, and one with deletions."""
+    """Fill ``folder`` with copies of three datasets: plain, many versions, deletions."""
     import lance
     import pyarrow as pa
 
@@ -43,8 +43,8 @@ def make_datasets(folder: Path, number: int) -> None:
         shutil.copytree(prototype, folder / "data" / f"{position}.lance", copy_function=os.link)
 
 
-def serve(cores: int, folder: Path, number: int) -> None:
-    """Look at every dataset whenever a line comes in, and say how many seconds that took."""
+def probe_on_request(cores: int, folder: Path, number: int) -> None:
+    """For each line on stdin, probe every dataset and print the seconds."""
     import pyarrow as pa
 
     from reconciler.auditor.storage_probe import probe
@@ -70,15 +70,15 @@ def serve(cores: int, folder: Path, number: int) -> None:
             print(json.dumps(perf_counter() - started), flush=True)
 
 
-def on_cores(cores: int, *command: str) -> subprocess.Popen[str]:
-    """Start a process that may use the first ``cores`` cores, and all that it starts as well."""
+def start_on_cores(cores: int, *command: str) -> subprocess.Popen[str]:
+    """Start a process that, with its children, may use the first ``cores`` cores."""
     process = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     os.sched_setaffinity(process.pid, sorted(os.sched_getaffinity(0))[:cores])
     return process
 
 
-def probing(server: subprocess.Popen[str]) -> float:
-    """Return how long a server takes to look at all datasets."""
+def probe_seconds(server: subprocess.Popen[str]) -> float:
+    """Let a server probe all datasets; return the seconds."""
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write("\n")
@@ -86,10 +86,10 @@ def probing(server: subprocess.Popen[str]) -> float:
     return float(json.loads(server.stdout.readline()))
 
 
-def computing(cores: int) -> float:
-    """Return how long a fixed amount of counting takes on ``cores`` cores, parted evenly."""
+def counting_seconds(cores: int) -> float:
+    """Count a fixed number on ``cores`` cores in parallel; return the seconds."""
     started = perf_counter()
-    counting = [on_cores(cores, "-c", f"for _ in range({COMPUTING // cores}): pass") for _ in range(cores)]
+    counting = [start_on_cores(cores, "-c", f"for _ in range({COMPUTING // cores}): pass") for _ in range(cores)]
     for process in counting:
         process.communicate()
     return perf_counter() - started
@@ -98,14 +98,14 @@ def computing(cores: int) -> float:
 def measure(servers: dict[int, subprocess.Popen[str]], number: int) -> None:
     for _ in range(WARM_UPS):
         for server in servers.values():
-            probing(server)
+            probe_seconds(server)
     print("| round | 1 core s | 2 cores s | datasets/s on 2 | times faster | plain computing |")
     print("|---:|---:|---:|---:|---:|---:|")
     probed, computed = [], []
     for turn in range(1, ROUNDS + 1):
-        one, two = probing(servers[1]), probing(servers[2])
+        one, two = probe_seconds(servers[1]), probe_seconds(servers[2])
         probed.append(one / two)
-        computed.append(computing(1) / computing(2))
+        computed.append(counting_seconds(1) / counting_seconds(2))
         cells = f"{one:.2f} | {two:.2f} | {number / two:,.0f} | {probed[-1]:.2f} | {computed[-1]:.2f}"
         print(f"| {turn} | {cells} |", flush=True)
     times, possible = median(probed), median(computed)
@@ -118,7 +118,7 @@ def main(number: int) -> None:
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         make_datasets(Path(name), number)
         serving = ("-m", "benchmarks.probe", "--serve")
-        servers = {cores: on_cores(cores, *serving, str(cores), name, str(number)) for cores in (1, 2)}
+        servers = {cores: start_on_cores(cores, *serving, str(cores), name, str(number)) for cores in (1, 2)}
         try:
             measure(servers, number)
         finally:
@@ -128,6 +128,6 @@ def main(number: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
-        serve(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+        probe_on_request(int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
     else:
         main(int(sys.argv[1]) if len(sys.argv) > 1 else DATASETS)

@@ -3,7 +3,7 @@
 For each size a manifest is written and a directory catalog is filled with as many tables, of which one in a hundred
 differs (at most 1,000). Each size runs in a process of its own, which loads the manifest, scans the catalog, diffs and
 renders, and reports the seconds of each and the peak memory of the process up to there. The largest size runs with an
-earlier commit of lancens as well, where git has it.
+earlier_package commit of lancens as well, where git has it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MOST_KB = 1.2
 ResultT = TypeVar("ResultT")
 
 
-def changes_among(tables: int) -> int:
+def changed_tables(tables: int) -> int:
     return min(1_000, tables // 100)
 
 
 def write_manifest(folder: Path, tables: int) -> Path:
-    """Write a manifest of ``tables`` tables, in several files as a company would."""
+    """Write a manifest of ``tables`` tables in several files; return the main one."""
     namespaces = -(-tables // TABLES_A_NAMESPACE)
     (folder / "teams").mkdir()
     for first in range(0, namespaces, NAMESPACES_A_FILE):
@@ -59,7 +59,7 @@ def write_manifest(folder: Path, tables: int) -> Path:
 
 
 def fill_catalog(root: Path, tables: int, different: int) -> None:
-    """Write the entries of ``tables`` tables that the manifest owns in one go; the first ``different`` differ."""
+    """Write entries that the manifest owns; the first ``different`` differ from it."""
     import lance
     import lance_namespace
     import pyarrow as pa
@@ -83,12 +83,12 @@ def fill_catalog(root: Path, tables: int, different: int) -> None:
 
 
 def peak_mib() -> int:
-    """Return the peak memory of this process; unlike ``ru_maxrss`` it has nothing of the process that started it."""
+    """Return the peak memory of this process; ``ru_maxrss`` includes its parent's."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
-def measured(report: dict[str, Any], stage: str, work: Callable[[], ResultT]) -> ResultT:
+def timed_stage(report: dict[str, Any], stage: str, work: Callable[[], ResultT]) -> ResultT:
     started = perf_counter()
     result = work()
     report[stage] = perf_counter() - started
@@ -96,8 +96,8 @@ def measured(report: dict[str, Any], stage: str, work: Callable[[], ResultT]) ->
     return result
 
 
-def run_one(manifest_path: str) -> dict[str, Any]:
-    """Measure every stage on the manifest at ``manifest_path``."""
+def measure_stages(manifest_path: str) -> dict[str, Any]:
+    """Run every stage of a plan; return its seconds and peak memory."""
     from reconciler import load, planner
     from reconciler.backends.registry import connect
     from reconciler.output import render
@@ -107,40 +107,40 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     from reconciler.planner.planning import Planning
 
     report: dict[str, Any] = {}
-    manifest = measured(report, "load", lambda: load(manifest_path))
+    manifest = timed_stage(report, "load", lambda: load(manifest_path))
     # As in a plan: not imported before they are needed, and no part of what is measured.
     import deepdiff  # noqa: F401
     import lance  # noqa: F401
 
     catalog = manifest.catalogs["lake"]
     backend = connect("dir", catalog.resolve_config().properties)
-    live = measured(report, "scan", backend.scan)
+    live = timed_stage(report, "scan", backend.scan)
     source = CatalogInput(catalog.desired, live, backend.capabilities(), "dir")
     reference = ManifestRef(name=manifest.name, digest=manifest.digest, files=manifest.files)
 
     def diff() -> Plan:
-        earlier: Callable[..., Plan] | None = getattr(planner, "make_plan", None)
-        if earlier is not None:
-            return earlier(reference, manifest.thresholds, [source])
+        earlier_package: Callable[..., Plan] | None = getattr(planner, "make_plan", None)
+        if earlier_package is not None:
+            return earlier_package(reference, manifest.thresholds, [source])
         planning = Planning()
         planning.add(source, plan_catalog(source, Answers()))
         return planning.plan(reference, manifest.thresholds)
 
-    plan = measured(report, "diff", diff)
-    measured(report, "render", lambda: [render(plan, form) for form in ("text", "markdown", "json", "html")])
+    plan = timed_stage(report, "diff", diff)
+    timed_stage(report, "render", lambda: [render(plan, form) for form in ("text", "markdown", "json", "html")])
     report["changes"] = len(plan.changes)
     return report
 
 
-def imports_mib() -> int:
-    """Return the peak memory of a process that imports what a plan of a directory catalog needs, and does nothing."""
+def import_mib() -> int:
+    """Return the peak memory of a process that only imports what a plan imports."""
     code = "import deepdiff, lance, reconciler.planner, reconciler.output; from benchmarks.scale import peak_mib"
     command = [sys.executable, "-c", f"{code}; print(peak_mib())"]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def run(manifest: Path, package: Path | None = None) -> dict[str, Any]:
-    """Measure in a process of its own; ``package`` is the folder of another lancens than this one."""
+    """Measure all stages in a new process, with the lancens in ``package`` if given."""
     path = os.pathsep.join(str(folder) for folder in (package, Path.cwd()) if folder)
     command = [sys.executable, "-m", "benchmarks.scale", "--one", str(manifest)]
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
@@ -151,8 +151,8 @@ def run(manifest: Path, package: Path | None = None) -> dict[str, Any]:
 
 
 @contextmanager
-def earlier() -> Iterator[Path | None]:
-    """Give the folder of the earlier lancens; None where git does not have it."""
+def earlier_package() -> Iterator[Path | None]:
+    """Yield the folder of the earlier lancens; None if git does not have the commit."""
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as folder:
         archive = subprocess.run(["git", "archive", EARLIER, "reconciler"], capture_output=True, check=False)
         if archive.returncode:
@@ -163,13 +163,13 @@ def earlier() -> Iterator[Path | None]:
 
 
 def section(sizes: tuple[int, ...] = SIZES) -> Section:
-    """Measure all sizes and return the part of the page."""
+    """Measure all sizes and return the section of the page."""
     rows, goals = [], []
-    imports = imports_mib()
+    imports = import_mib()
     for size in sizes:
-        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name, earlier() as package:
+        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name, earlier_package() as package:
             manifest = write_manifest(Path(name), size)
-            fill_catalog(Path(name) / "lake", size, changes_among(size))
+            fill_catalog(Path(name) / "lake", size, changed_tables(size))
             reports = {"": run(manifest)}
             if size == max(sizes) and package is not None:
                 reports[f", at {EARLIER[:7]}"] = run(manifest, package)
@@ -196,6 +196,6 @@ def section(sizes: tuple[int, ...] = SIZES) -> Section:
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if arguments[:1] == ["--one"]:
-        print(json.dumps(run_one(arguments[1])))
+        print(json.dumps(measure_stages(arguments[1])))
     else:
         print(section(tuple(int(argument.replace(",", "")) for argument in arguments) or SIZES).text)

@@ -40,7 +40,7 @@ LANCENS = "from reconciler.cli import main; main()"
 
 @contextmanager
 def _running(*command: str) -> Iterator[str]:
-    """Run a server that prints its address; yields the address."""
+    """Run a server that prints its URL; yield the URL."""
     process = subprocess.Popen(
         [sys.executable, "-c", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -62,8 +62,8 @@ def _fill(url: str, root: str) -> None:
             backend.insert_table((f"n{number}", f"t{index}"), f"{root}/n{number}/t{index}.lance", {})
 
 
-def _client(url: str, seconds: float, number: int) -> tuple[int, int]:
-    """Ask until the time is over; return how many answers came and how many were wrong."""
+def _send_requests(url: str, seconds: float, number: int) -> tuple[int, int]:
+    """Send requests for ``seconds``; return the number of responses and of wrong ones."""
     parts = urlsplit(url)
     pool = urllib3.HTTPConnectionPool(parts.hostname or "", parts.port, retries=False, timeout=30)
     done = wrong = 0
@@ -82,27 +82,27 @@ def _client(url: str, seconds: float, number: int) -> tuple[int, int]:
     return done, wrong
 
 
-def _clients(url: str, clients: int, seconds: float) -> tuple[int, int]:
+def _run_clients(url: str, clients: int, seconds: float) -> tuple[int, int]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(clients) as pool:
-        found = list(pool.map(lambda number: _client(url, seconds, number), range(clients)))
+        found = list(pool.map(lambda number: _send_requests(url, seconds, number), range(clients)))
     return sum(done for done, _ in found), sum(wrong for _, wrong in found)
 
 
 def _measure(url: str, clients: int, seconds: float) -> tuple[float, int]:
-    """Return requests a second and wrong answers."""
+    """Return the requests a second and the number of wrong responses."""
     share = max(1, clients // PROCESSES)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        pool.starmap(_clients, [(url, 1, 0.1)] * PROCESSES)  # the processes have started by then
+        pool.starmap(_run_clients, [(url, 1, 0.1)] * PROCESSES)  # the processes have started by then
         began = perf_counter()
-        found = pool.starmap(_clients, [(url, share, seconds)] * PROCESSES)
+        found = pool.starmap(_run_clients, [(url, share, seconds)] * PROCESSES)
         took = perf_counter() - began
     return sum(done for done, _ in found) / took, sum(wrong for _, wrong in found)
 
 
 def section(clients: int = 64, seconds: float = 5.0) -> Section:
-    """Measure and return the part of the page."""
+    """Measure and return the section of the page."""
     with tempfile.TemporaryDirectory() as folder:
         lake = str(Path(folder) / "lake")
         scratch = str(Path(folder) / "scratch")

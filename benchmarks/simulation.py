@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.fleet import LANCENS, tree
+from benchmarks.fleet import LANCENS, process_tree
 
 SIZES = (1_000_000, 2_000_000, 4_000_000, 10_000_000)
 SECONDS = 2_400
@@ -44,7 +44,7 @@ catalogs:
 
 
 def prepare(folder: Path, tables: int) -> dict[str, str]:
-    """Write the manifest, and return the environment in which every process finds the simulation."""
+    """Write the manifest; return environment variables that load the simulation."""
     (folder / "lancens.yaml").write_text(MANIFEST.format(tables=tables))
     (folder / "site").mkdir()
     (folder / "site/sitecustomize.py").write_text(f"import simulated_backend\n\nsimulated_backend.simulate({tables})\n")
@@ -63,10 +63,10 @@ class Peaks:
     mib: dict[str, int] = field(default_factory=lambda: {"driver": 0, "java": 0, "worker": 0})
     seconds: dict[int, float] = field(default_factory=dict)
 
-    def look(self, driver: int) -> None:
-        """Look at a process and all below it."""
+    def sample(self, driver: int) -> None:
+        """Update the peaks from a process and its descendants."""
         with suppress(OSError):  # one ended while it was looked at
-            for process in list(tree(driver)):
+            for process in list(process_tree(driver)):
                 with suppress(OSError, IndexError):
                     self._add(process, driver)
 
@@ -79,19 +79,19 @@ class Peaks:
 
 
 def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) -> list[str]:
-    """Run one command, and return the cells of its row."""
+    """Run one command and return the cells of its row."""
     peaks, started = Peaks(), perf_counter()
     with (
-        (folder / "stderr").open("w+") as said,
+        (folder / "stderr").open("w+") as stderr,
         subprocess.Popen(
-            [*LANCENS, *command, *SPARK], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=said
+            [*LANCENS, *command, *SPARK], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=stderr
         ) as process,
     ):
         done = threading.Event()
 
         def watch() -> None:
             while not done.wait(0.5):
-                peaks.look(process.pid)
+                peaks.sample(process.pid)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -102,8 +102,8 @@ def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) 
             code = -1
         done.set()
         watcher.join()
-        said.seek(0)
-        print(said.read(), file=sys.stderr)
+        stderr.seek(0)
+        print(stderr.read(), file=sys.stderr)
     seconds, cpu = f"{perf_counter() - started:,.0f}", f"{sum(peaks.seconds.values()):,.0f}"
     return [f"ended with {code} after {seconds}" if code else seconds, cpu, *(f"{mib:,}" for mib in peaks.mib.values())]
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.page import Section, spread, table, used_by
+from benchmarks.page import Section, run_measured, spread, table
 
 TABLES = 1_000
 ROUNDS = 11
@@ -22,7 +22,7 @@ PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    field: 
 
 
 def make_lake(folder: Path, tables: int) -> Path:
-    """Return the manifest of a directory in which every table of it is declared."""
+    """Write a manifest and apply it to a new directory; return its path."""
     import reconciler
 
     manifest = folder / "lancens.yaml"
@@ -37,7 +37,7 @@ def make_lake(folder: Path, tables: int) -> Path:
 
 
 def section(tables: int = TABLES) -> Section:
-    """Measure and return the part of the page."""
+    """Measure and return the section of the page."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles again what it imports
     lancens = [sys.executable, "-c", "from reconciler.cli import main; main()"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -51,7 +51,7 @@ def section(tables: int = TABLES) -> Section:
         }
         found: dict[str, list[float]] = {name: [] for name in commands}
         for name, command in [*commands.items()] * (ROUNDS + 1):
-            found[name].append(used_by(command).cpu)
+            found[name].append(run_measured(command).cpu)
     taken = {name: seconds[1:] for name, seconds in found.items()}  # the first round fills the caches
     rows = [
         [f"{what} / {against}", f"{median(taken[what]) / median(taken[against]):.2f}", spread(taken[what], 3)]

@@ -1,4 +1,4 @@
-"""A catalog and its storage that are computed when they are read, so that they can have any size.
+"""Simulate a catalog and its storage of any size, computed on each read.
 
 It has as many tables as its config says, 1,000 in a namespace. One in 1,000 lacks a property, and beside each
 namespace's tables is a dataset without an entry.
@@ -15,7 +15,7 @@ from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapsh
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 ROOT = "/simulated/lake"
-A_NAMESPACE = 1_000
+TABLES_A_NAMESPACE = 1_000
 _COMMITTED = datetime.now(UTC)
 
 
@@ -29,7 +29,7 @@ class SimulatedConfig(MemoryConfig):
 
 
 class SimulatedBackend(MemoryBackend):
-    """Computes what it is asked for."""
+    """A catalog that computes its namespaces and tables on each read."""
 
     impl = "simulated"
     config_model = SimulatedConfig  # type: ignore[assignment]  # made with another key
@@ -38,7 +38,7 @@ class SimulatedBackend(MemoryBackend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        spaces = [LiveNamespace((name,)) for name in self.child_namespaces(()) if _concerns(scope, (name,))]
+        spaces = [LiveNamespace((name,)) for name in self.child_namespaces(()) if _is_relevant(scope, (name,))]
         tables = (table for space in spaces if scope.reaches(space.id) for table in self._tables(space.id[0]))
         return snapshot_within(scope, spaces, tables)
 
@@ -48,7 +48,7 @@ class SimulatedBackend(MemoryBackend):
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces."""
-        return [] if parent else [f"n{number:06}" for number in range(-(-self.config.tables // A_NAMESPACE))]
+        return [] if parent else [f"n{number:06}" for number in range(-(-self.config.tables // TABLES_A_NAMESPACE))]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``."""
@@ -69,23 +69,23 @@ class SimulatedBackend(MemoryBackend):
         ]
 
 
-def _concerns(scope: Scope, identifier: Identifier) -> bool:
+def _is_relevant(scope: Scope, identifier: Identifier) -> bool:
     return scope.contains(identifier) or scope.reaches(identifier)
 
 
 def _names(namespace: str, tables: int) -> list[str]:
-    first = int(namespace[1:]) * A_NAMESPACE
-    return [f"t{number:08}" for number in range(first, min(first + A_NAMESPACE, tables))]
+    first = int(namespace[1:]) * TABLES_A_NAMESPACE
+    return [f"t{number:08}" for number in range(first, min(first + TABLES_A_NAMESPACE, tables))]
 
 
 def simulate(tables: int) -> None:
-    """Let this process find the storage of a catalog of so many tables."""
+    """Replace storage in this process by that of a catalog of ``tables`` tables."""
     from reconciler import storage
     from reconciler.auditor import storage_probe
     from reconciler.auditor.records import LocationContent
     from reconciler.storage import DirectoryContent
 
-    spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // A_NAMESPACE)))
+    spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // TABLES_A_NAMESPACE)))
 
     def look_into(directory: str, _options: Mapping[str, str]) -> DirectoryContent:
         names = directory.removeprefix(ROOT).strip("/").split("/")

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import reconciler
-from benchmarks.looks import audits
+from benchmarks.since_last import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import probe_cache

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from benchmarks.__main__ import PARTS, page
-from benchmarks.page import Goal, Section, spread, used_by
+from benchmarks.page import Goal, Section, run_measured, spread
 
 
 def test_goals_come_first_and_what_is_missed_is_explained() -> None:
@@ -29,12 +29,12 @@ def test_a_figure_is_a_median_with_the_least_and_the_most() -> None:
 
 def test_a_whole_process_is_measured_with_what_it_starts() -> None:
     busy = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'bytearray(80_000_000)']); print('done')"
-    used = used_by([sys.executable, "-c", busy])
+    used = run_measured([sys.executable, "-c", busy])
     assert used.output == "done\n"
     assert used.memory > 70
     assert used.cpu > 0
     with pytest.raises(subprocess.CalledProcessError, match="exit status 3"):
-        used_by([sys.executable, "-c", "raise SystemExit(3)"])
+        run_measured([sys.executable, "-c", "raise SystemExit(3)"])
 
 
 def test_every_part_can_be_imported_and_asked_for_its_section() -> None:

@@ -1,9 +1,9 @@
-"""How often `lancens audit --since-last` looks into storage: `python -m benchmarks.looks [TABLES ...]`.
+"""How often `lancens audit --since-last` probes storage: `python -m benchmarks.since_last [TABLES ...]`.
 
 A simulated lake is audited in full, and then again with `--since-last`, each time after a hundredth of the datasets has
-a new version. The stages that merge the entries with the looks of earlier audits, and that look, are lancens' own, and
-write and read the real files; the datasets are not there. Calls are counted, not seconds. To see whether a dataset has
-a new version takes one listing and the name of one file; a look opens it, and lists all its files.
+a new version. The stages that merge the entries with the probes of earlier audits, and that probe, are lancens' own,
+and write and read the real files; the datasets are simulated. Calls are counted, not seconds. To see whether a dataset
+has a new version takes one listing and the name of one file; a probe opens it, and lists all its files.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from benchmarks.page import Goal, Section, table
 SIZES = (10_000, 100_000, 1_000_000)
 RUNS = 3
 MOST = 0.05
-"""The looks with ``--since-last`` after a change in a hundredth of the tables, for one look of a full audit."""
+"""The limit of probes with ``--since-last`` and 1% changed tables, as a share of a full audit's."""
 
-_IN_A_TASK = 4_000
+_TABLES_A_TASK = 4_000
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass
 class SimulatedLake:
-    """Entries of ``tables`` tables, the version of each dataset, and the looks of one audit."""
+    """Simulated entries and versions of datasets, and the datasets of the last probes."""
 
     tables: int
     folder: str
     versions: list[int] = field(default_factory=list)
-    looked: set[int] = field(default_factory=set)
+    probed: set[int] = field(default_factory=set)
     runs: int = 0
 
     def __post_init__(self) -> None:
         self.versions = [1] * self.tables
 
     def change(self, share: int) -> None:
-        """Commit to one in ``share`` datasets, other ones in each run."""
+        """Give one in ``share`` datasets a new version, other ones in each run."""
         for number in range(self.runs % share, self.tables, share):
             self.versions[number] += 1
 
     def audit(self, rounds: int) -> tuple[int, set[int]]:
-        """Audit, and return how many tables are known at their latest version, and the numbers of those looked at."""
+        """Audit; return the count of up-to-date tables, and the numbers of probed ones."""
         from reconciler.auditor.entries import ENTRIES, merge_entries
         from reconciler.auditor.probe_cache import ProbeCache
         from reconciler.auditor.records import Depth
@@ -61,27 +61,28 @@ class SimulatedLake:
 
         cache = ProbeCache(self.folder, "0" * 32, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
         catalogs = cast(Any, {"lake": SimpleNamespace(options={}, opens_tables=False)})
-        remembered = cache.entries(None, ENTRIES).content
-        places = defaultdict(list)
-        for at, key in enumerate(remembered["key"].to_pylist()):
-            places[int(key.rpartition("t")[2]) // _IN_A_TASK].append(at)
-        self.looked, found = set(), 0
+        cached = cache.entries(None, ENTRIES).content
+        rows_of_task = defaultdict(list)
+        for at, key in enumerate(cached["key"].to_pylist()):
+            rows_of_task[int(key.rpartition("t")[2]) // _TABLES_A_TASK].append(at)
+        self.probed, up_to_date = set(), 0
         with ExitStack() as stack, self._simulated():
             prober = TableProber(catalogs, stack, cache)
-            for task, start in enumerate(range(0, self.tables, _IN_A_TASK)):
-                rows = map(self._entry, range(start, min(start + _IN_A_TASK, self.tables)))
+            for task, start in enumerate(range(0, self.tables, _TABLES_A_TASK)):
+                rows = map(self._entry, range(start, min(start + _TABLES_A_TASK, self.tables)))
                 batches = [
                     record_batch(rows, ENTRIES),
-                    *remembered.take(pa.array(places[task], pa.int64())).to_batches(),
+                    *cached.take(pa.array(rows_of_task[task], pa.int64())).to_batches(),
                 ]
                 merged = [row for batch in merge_entries(batches) for row in batch.to_pylist()]
                 stored = prober.probe(merged, Depth.FILES)
-                found += sum(
-                    one.version == self._version(row["location"]) for row, one in zip(merged, stored, strict=True)
+                up_to_date += sum(
+                    content.version == self._version(row["location"])
+                    for row, content in zip(merged, stored, strict=True)
                 )
         cache.prune()
         self.runs += 1
-        return found, self.looked
+        return up_to_date, self.probed
 
     def _entry(self, number: int) -> dict[str, Any]:
         place = f"/lake/t{number}"
@@ -105,7 +106,7 @@ class SimulatedLake:
         from reconciler.model.live import StorageKind
         from reconciler.storage import Files
 
-        self.looked.add(int(location.rpartition("t")[2]))
+        self.probed.add(int(location.rpartition("t")[2]))
         columns = (Column("id", "int64"), Column("embedding", "fixed_size_list<float32>[768]"))
         files = Files(bytes=2**20, reclaimable=0, versions=1)
         version = self._version(location)
@@ -115,7 +116,7 @@ class SimulatedLake:
 
 
 def audits(tables: int, runs: int, share: int = 100) -> Iterator[tuple[int, int, set[int]]]:
-    """Yield the tables known with their latest version, and those looked at, of a full audit and of ``runs`` more."""
+    """Yield run, up-to-date count and probed tables of a full audit and ``runs`` more."""
     from reconciler.auditor.records import ROUNDS
 
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as folder:
@@ -127,18 +128,18 @@ def audits(tables: int, runs: int, share: int = 100) -> Iterator[tuple[int, int,
 
 
 def section(sizes: tuple[int, ...] = SIZES) -> Section:
-    """Count in all sizes and return the part of the page."""
+    """Count probes for all sizes and return the section of the page."""
     rows, goals = [], []
     for size in sizes:
-        full, *others = [len(looked) for _, _, looked in audits(size, RUNS)]
-        rows.append([f"{size:,}", f"{full:,}", *(f"{looks:,}" for looks in others), f"{max(others) / full:.3f}"])
+        full, *others = [len(probed) for _, _, probed in audits(size, RUNS)]
+        rows.append([f"{size:,}", f"{full:,}", *(f"{probes:,}" for probes in others), f"{max(others) / full:.3f}"])
         if size == max(sizes):
             goals.append(
-                Goal(f"looks of an audit of {size:,} tables since the last, 1% changed", max(others) / full, MOST)
+                Goal(f"probes of an audit of {size:,} tables since the last, 1% changed", max(others) / full, MOST)
             )
-    head = ["tables", "looks in full", *(f"run {run} since" for run in range(1, RUNS + 1)), "most / full"]
+    head = ["tables", "probes in full", *(f"run {run} since" for run in range(1, RUNS + 1)), "most / full"]
     about = (__doc__ or "").partition("\n\n")[2].strip()
-    return Section("Audits since the last", "python -m benchmarks.looks", f"{about}\n\n{table(head, rows)}", goals)
+    return Section("Audits since the last", "python -m benchmarks.since_last", f"{about}\n\n{table(head, rows)}", goals)
 
 
 if __name__ == "__main__":
