@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from reconciler.auditor import history
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
-from reconciler.pipeline.data_source import BatchSource, known, requested_columns
+from reconciler.pipeline.data_source import BatchSource, requested_columns, require_known
 from reconciler.pipeline.schemas import record_batches, spark_schema
 
 _FORMAT = "lancens-history"
@@ -37,7 +37,7 @@ class HistoryDataSource(BatchSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of ``schema``."""
         for option in self.options:
-            known("option", option, ("path",), _FORMAT)
+            require_known("option", option, ("path",), _FORMAT)
         path = self.options.get("path")
         if path is None:
             raise LancensError(f'no history is given: spark.read.format("{_FORMAT}").load("audits.lance")')

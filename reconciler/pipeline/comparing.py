@@ -27,7 +27,7 @@ from reconciler.operations.facts import answers_to, links_to
 from reconciler.pipeline.reading import readings_of
 from reconciler.pipeline.schemas import chunks
 from reconciler.pipeline.tasks import packed, unpacked
-from reconciler.pipeline.units import Listing, Unit, grouped
+from reconciler.pipeline.units import Listing, Unit, units_in
 from reconciler.planner.comparison import TableComparison
 from reconciler.planner.conflicts import hiding_changes
 from reconciler.planner.entries import Action, Change
@@ -45,7 +45,10 @@ _OPEN_TOGETHER = 16
 
 @dataclass(frozen=True, slots=True)
 class OpenTables:
-    """Some tables whose comparison waits for answers; ``load`` has them, packed, since the driver never reads them."""
+    """Some tables whose comparison needs answers from storage or the catalog.
+
+    ``load`` has the packed tables: the driver passes them on without reading them.
+    """
 
     count: int
     load: bytes
@@ -57,11 +60,9 @@ class OpenTables:
 def units_with_blocks(
     listing: Listing, size: int, tables: Mapping[Identifier, DesiredTable]
 ) -> tuple[list[Unit], dict[Identifier, DesiredTable]]:
-    """Return the units of one catalog with their blocks, and the other blocks.
+    """Return the units of one catalog with their blocks, and the blocks in namespaces that were not listed.
 
-    The other blocks are those in namespaces that were not listed.
-
-    The units travel as data, so their ``spec`` holds the catalog's name and no secret.
+    The units travel as data, so their ``spec`` holds only the name and the kind of the catalog, and no secret.
 
     Args:
         listing: the namespaces of the catalog.
@@ -69,15 +70,15 @@ def units_with_blocks(
         tables: the desired tables.
     """
     spec = CatalogSpec(listing.spec.name, listing.spec.impl)
-    homes: defaultdict[Identifier, list[DesiredTable]] = defaultdict(list)
+    blocks_of: defaultdict[Identifier, list[DesiredTable]] = defaultdict(list)
     for block in tables.values():
-        homes[block.id[:-1]].append(block)
+        blocks_of[block.id[:-1]].append(block)
     units = []
-    for unit in grouped(listing, size):
-        nearby = chain.from_iterable(homes.get(namespace, ()) for namespace in unit.namespaces)
+    for unit in units_in(listing, size):
+        nearby = chain.from_iterable(blocks_of.get(namespace, ()) for namespace in unit.namespaces)
         units.append(replace(unit, spec=spec, blocks=tuple(block for block in nearby if unit.has(block.id))))
-    homeless = homes.keys() - listing.children.keys()
-    return units, {block.id: block for home in homeless for block in homes[home]}
+    unlisted = blocks_of.keys() - listing.children.keys()
+    return units, {block.id: block for namespace in unlisted for block in blocks_of[namespace]}
 
 
 @dataclass(slots=True)
@@ -85,14 +86,14 @@ class ComparedUnits:
     """The content of some units of a catalog, and its comparison.
 
     Args:
-        compared: the comparison.
-        open: the tables that are not compared yet.
-        aside: the tables that may have had another name: the driver pairs them.
+        compared: the outcomes of the tables compared so far.
+        open: the tables whose comparison needs answers.
+        maybe_moved: the tables that a move of the manifest may concern: the driver pairs them.
         counts: the number of tables in each namespace.
         namespaces: the live namespaces.
         notes: the notes of the scans.
         odd: the entries that the scans leave out.
-        late: the tables of namespaces that were not listed.
+        unlisted_tables: the tables of namespaces that were not listed.
         tables: all tables, where the driver needs them.
         selected: the globs that match a table.
         failures: what could not be read, each with the first namespace concerned.
@@ -100,12 +101,12 @@ class ComparedUnits:
 
     compared: TableComparison = field(default_factory=TableComparison)
     open: list[OpenTables] = field(default_factory=list)
-    aside: list[TablePair] = field(default_factory=list)
+    maybe_moved: list[TablePair] = field(default_factory=list)
     counts: Counter[Identifier] = field(default_factory=Counter)
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
     odd: dict[Identifier, OddEntry] = field(default_factory=dict)
-    late: dict[Identifier, LiveTable] = field(default_factory=dict)
+    unlisted_tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     selected: set[Scope] = field(default_factory=set)
     failures: list[tuple[Identifier, CatalogError]] = field(default_factory=list)
@@ -121,13 +122,13 @@ class ComparedUnits:
         return self.counts.total()
 
     def compare(self, context: CatalogContext, tables: Iterable[TablePair]) -> None:
-        """Compare the tables that need no answer and never had another name, and keep the others."""
-        here: list[TablePair] = []
+        """Compare the tables that need no answer; keep those that do in ``open``, and others in ``maybe_moved``."""
+        unmoved: list[TablePair] = []
         for pair in tables:
             block = pair.desired or pair.live
             is_moved = block is not None and bool(context.moves) and context.moves.concerns(block.id)
-            (self.aside if is_moved else here).append(pair)
-        self.compared.compare(context, here)
+            (self.maybe_moved if is_moved else unmoved).append(pair)
+        self.compared.compare(context, unmoved)
         self.open += (OpenTables(len(chunk), packed(chunk)) for chunk in chunks(self.compared.open, _OPEN_TOGETHER))
         self.compared.open.clear()
 
@@ -135,25 +136,25 @@ class ComparedUnits:
         """Add the content of other units of the same catalog."""
         self.compared.merge(other.compared)
         self.open += other.open
-        self.aside += other.aside
+        self.maybe_moved += other.maybe_moved
         self.counts.update(other.counts)
         self.namespaces.update(other.namespaces)
         self.notes |= other.notes
         self.odd.update(other.odd)
-        self.late.update(other.late)
+        self.unlisted_tables.update(other.unlisted_tables)
         self.tables.update(other.tables)
         self.selected |= other.selected
         self.failures += other.failures
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Reads units and compares them with their blocks; runs on the executors.
+class UnitComparer:
+    """Read units and compare them with their blocks, on the executors.
 
     Args:
         specs: the catalogs by name.
         contexts: the rules of the comparison for each catalog.
-        whole: the catalogs of which the driver needs every table.
+        whole: the names of the catalogs of which the driver needs every table.
         globs: the globs of each catalog to match its tables with.
     """
 
@@ -163,13 +164,13 @@ class Reader:
     globs: Mapping[str, Collection[Scope]]
 
     def __call__(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
-        """Return the content of a unit, compared as far as no answer is needed."""
+        """Return the content of a unit, with the comparison of the tables that need no answer."""
         with collector_paused():
             return self._read(unit, last_attempt)
 
     def _read(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
         name, content = unit.spec.name, ComparedUnits()
-        here: dict[Identifier, LiveTable] = {}
+        listed_tables: dict[Identifier, LiveTable] = {}
         blocks = {block.id: block for block in unit.blocks}
         for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.content, CatalogError):
@@ -179,15 +180,15 @@ class Reader:
             content.notes.update(reading.content.notes)
             content.odd.update(reading.content.odd)
             is_known = set(reading.namespaces) <= set(unit.namespaces)
-            (here if is_known else content.late).update(reading.content.tables)
-        content.counts.update(table[:-1] for table in chain(here, content.late))
+            (listed_tables if is_known else content.unlisted_tables).update(reading.content.tables)
+        content.counts.update(table[:-1] for table in chain(listed_tables, content.unlisted_tables))
         if name in self.whole:
-            content.tables = {**here, **content.late}
+            content.tables = {**listed_tables, **content.unlisted_tables}
         for scope in self.globs[name]:
-            if any(map(scope.contains, (*here, *content.late))):
+            if any(map(scope.contains, (*listed_tables, *content.unlisted_tables))):
                 content.selected.add(scope)
         name_holders = Snapshot(odd=content.odd).name_holders
-        content.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, name_holders))
+        content.compare(self.contexts[name], pairs(NO_MOVES, blocks, listed_tables, name_holders))
         return content
 
 
@@ -206,8 +207,15 @@ def open_batches(catalog: str, open_tables: Sequence[OpenTables], size: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Asks storage and the catalogs, and compares open tables; runs on the executors."""
+class OpenTableComparer:
+    """Ask storage and the catalogs about open tables and compare them, on the executors or the driver.
+
+    Args:
+        specs: the catalogs by name.
+        contexts: the rules of the comparison for each catalog.
+        spaces: the live namespaces of each catalog.
+        written: what the source of a mirror will have written by then, by table, for each catalog.
+    """
 
     specs: Mapping[str, CatalogSpec]
     contexts: Mapping[str, CatalogContext]
@@ -220,13 +228,13 @@ class Asker:
         compared = TableComparison(open=[table for load in loads for table in unpacked(load)])
         try:
             with self.specs[name].connect() as backend:
-                self.answer(compared, name, backend)
+                self.compare_open(compared, name, backend)
         except CatalogError as error:
             return error
         return compared
 
-    def answer(self, compared: TableComparison, name: str, backend: Backend) -> None:
-        """Compare the open tables of a catalog.
+    def compare_open(self, compared: TableComparison, name: str, backend: Backend) -> None:
+        """Answer the questions about the open tables of ``compared``, and compare them.
 
         Raises:
             BackendError: the catalog could not say where a table goes, or what has its name.
@@ -240,16 +248,19 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """The identifiers and places of the live tables that the driver needs."""
+class ClashLookup:
+    """The names and places of live tables that objects of the plan may clash with: the driver needs these tables.
+
+    ``folded`` are names in lower case, of new tables in a catalog that tells cases apart.
+    """
 
     names: frozenset[Identifier]
     places: frozenset[str]
     folded: frozenset[Identifier]
 
     @classmethod
-    def of(cls, catalog: ReadCatalog) -> Lookup:
-        """Return the names and places that new objects of the plan may clash with."""
+    def of(cls, catalog: ReadCatalog) -> ClashLookup:
+        """Return the names and places that the changes of ``catalog`` may clash with."""
         source, changes = catalog.source, catalog.compared.outcomes.changes
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
         place_of = Facts(places=links_to(catalog.places(), ())).place_of
@@ -264,11 +275,11 @@ class Lookup:
         )
 
     def __bool__(self) -> bool:
-        """Return whether it asks for any table."""
+        """Return whether any table may clash."""
         return bool(self.names or self.places or self.folded)
 
-    def among(self, tables: Mapping[Identifier, LiveTable]) -> Iterator[LiveTable]:
-        """Yield those of ``tables`` that the driver needs."""
+    def clashing(self, tables: Mapping[Identifier, LiveTable]) -> Iterator[LiveTable]:
+        """Yield those of ``tables`` that have one of the names or places."""
         links = storage.real_places(table.location for table in tables.values()) if self.places else {}
         for name, table in tables.items():
             if name in self.names or (self.folded and folded(name) in self.folded):
@@ -286,11 +297,11 @@ def _may_conflict(change: Change) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Finder:
-    """Reads units once more for what :class:`Lookup` asks for; runs on the executors."""
+class ClashFinder:
+    """Read units once more, on the executors, for the tables that the :class:`ClashLookup` of a catalog names."""
 
     specs: Mapping[str, CatalogSpec]
-    lookups: Mapping[str, Lookup]
+    lookups: Mapping[str, ClashLookup]
 
     def __call__(self, unit: Unit, last_attempt: bool) -> list[LiveTable] | CatalogError:
         """Return the tables of a unit that the driver needs, or the error."""
@@ -298,5 +309,5 @@ class Finder:
         for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.content, CatalogError):
                 return reading.content
-            live += self.lookups[name].among(reading.content.tables)
+            live += self.lookups[name].clashing(reading.content.tables)
         return live

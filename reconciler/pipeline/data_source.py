@@ -49,7 +49,7 @@ class BatchSource(DataSource):
 
 
 class _NoStreams(DataSourceStreamReader):
-    """Refuses streams; PySpark 4.1 hides an error that ``streamReader`` itself raises behind one of its own."""
+    """Refuse to begin a stream; PySpark 4.1 hides an error that ``streamReader`` itself raises behind its own."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         raise LancensError("there are no streams of this format; use `spark.read` instead of `spark.readStream`")
@@ -74,7 +74,7 @@ class LancensDataSource(BatchSource):
         view = self._view()
         columns = self.options.get("columns")
         names = [name.strip() for name in columns.split(",")] if columns else view.schema.names
-        return spark_schema(selected(view.schema, names, _FORMAT))
+        return spark_schema(select_columns(view.schema, names, _FORMAT))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of ``schema``."""
@@ -83,8 +83,8 @@ class LancensDataSource(BatchSource):
 
     def _view(self) -> View:
         for option in self.options:
-            known("option", option, _OPTIONS, _FORMAT)
-        return VIEWS[known("view", self.options.get("view", "tables"), VIEWS, _FORMAT)]
+            require_known("option", option, _OPTIONS, _FORMAT)
+        return VIEWS[require_known("view", self.options.get("view", "tables"), VIEWS, _FORMAT)]
 
 
 def register(spark: SparkSession) -> None:
@@ -103,7 +103,7 @@ class _Part(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """Reads one view.
+    """Read one view of the catalogs.
 
     It takes no filters: PySpark uses one reader for every query of a loaded table, so the filters of one query would
     also hold for the next. Options say what is read.
@@ -143,8 +143,8 @@ class _Reader(DataSourceReader):
         if manifest is None:
             raise LancensError('no manifest is given: spark.read.format("lancens").option("manifest", "lancens.yaml")')
         loaded = load(manifest, variables=self._variables())
-        selected = _globs(self._options.get("catalog", "*"))
-        names = [name for name in loaded.catalogs if selected.contains((name,))]
+        catalogs = _globs(self._options.get("catalog", "*"))
+        names = [name for name in loaded.catalogs if catalogs.contains((name,))]
         if not names:
             raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
         parallelism = self._number("parallelism", DEFAULT_PARALLELISM, MOST_PARALLELISM)
@@ -164,13 +164,13 @@ class _Reader(DataSourceReader):
         return int(text)
 
 
-def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema:
+def select_columns(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema:
     """Return the ``columns`` of the format ``source`` that ``names`` lists.
 
     Raises:
         LancensError: there is no such column.
     """
-    return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
+    return pa.schema([columns.field(require_known("column", name, columns.names, source)) for name in names])
 
 
 def requested_columns(columns: pa.Schema, requested: StructType, source: str) -> pa.Schema:
@@ -179,7 +179,7 @@ def requested_columns(columns: pa.Schema, requested: StructType, source: str) ->
     Raises:
         LancensError: ``spark.read.schema`` named another column, or gave one another type.
     """
-    columns_read = selected(columns, requested.fieldNames(), source)
+    columns_read = select_columns(columns, requested.fieldNames(), source)
     for request, column in zip(requested, spark_schema(columns_read), strict=True):
         if request.dataType != column.dataType:
             types = f"{column.dataType.simpleString()}, not {request.dataType.simpleString()}"
@@ -192,7 +192,7 @@ def _globs(text: str) -> Scope:
     return Scope(tuple(pattern.strip() for pattern in text.split(",")))
 
 
-def known(kind: str, name: str, names: Iterable[str], source: str) -> str:
+def require_known(kind: str, name: str, names: Iterable[str], source: str) -> str:
     """Return ``name`` if it is one of ``names`` in the format ``source``.
 
     Raises:

@@ -22,11 +22,11 @@ from reconciler.operations.driver import ReadCatalog
 from reconciler.operations.plan import plan_with
 from reconciler.operations.profile import Profile
 from reconciler.pipeline.comparing import (
-    Asker,
+    ClashFinder,
+    ClashLookup,
     ComparedUnits,
-    Finder,
-    Lookup,
-    Reader,
+    OpenTableComparer,
+    UnitComparer,
     open_batches,
     units_with_blocks,
 )
@@ -86,10 +86,13 @@ def plan_on_spark(
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """Reads catalogs and compares their tables on executors.
+    """Read catalogs and compare their tables on executors; an engine of ``operations.driver``.
 
-    ``mirrored`` are the catalogs that others mirror: their tables are paired on the driver, which needs all of them.
-    ``globs`` are those of the user.
+    Args:
+        spark: the session to work in.
+        connections: the catalogs by name.
+        mirrored: the names of the catalogs that others mirror: the driver needs all their tables.
+        globs: the user's globs of tables to select.
     """
 
     spark: SparkSession
@@ -98,7 +101,7 @@ class SparkEngine:
     globs: Sequence[str]
     _listings: dict[str, Listing] = field(default_factory=dict)
     _units: dict[str, list[Unit]] = field(default_factory=dict)
-    _read: dict[str, ComparedUnits] = field(default_factory=dict)
+    _contents: dict[str, ComparedUnits] = field(default_factory=dict)
 
     reads_together = True
 
@@ -106,47 +109,47 @@ class SparkEngine:
         """Read nothing: executors read, with the blocks."""
 
     def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
-        """Read the units of some catalogs, and compare the tables where they are read."""
+        """Read the catalogs of ``sources``, and compare their tables where they are read, as far as possible."""
         specs = {name: self.connections[name].spec for name in sources}
         contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
         globs = {name: self._scopes(source) for name, source in sources.items()}
         with stage(self.spark, f"Reading {_catalogs(specs)}") as note:
-            homeless: dict[str, dict[Identifier, DesiredTable]] = {}
-            listings = self._listed(specs.values())
+            unlisted: dict[str, dict[Identifier, DesiredTable]] = {}
+            listings = self._listings_of(specs.values())
             size = ceil(sum(len(listing.children) for listing in listings) / self._tasks)
             for listing in listings:
                 name, blocks = listing.spec.name, sources[listing.spec.name].desired.tables
-                self._units[name], homeless[name] = units_with_blocks(listing, max(size, 1), blocks)
+                self._units[name], unlisted[name] = units_with_blocks(listing, max(size, 1), blocks)
             units = [unit for name in sources for unit in self._units[name]]
-            self._read.update({name: ComparedUnits() for name in sources})
-            reader = Reader(specs, contexts, self.mirrored, globs)
+            self._contents.update({name: ComparedUnits() for name in sources})
+            reader = UnitComparer(specs, contexts, self.mirrored, globs)
             for unit, part in zip(units, in_tasks(self.spark, units, reader), strict=True):
-                self._read[unit.spec.name].merge(part)
-            read = {name: self._read[name] for name in sources}
+                self._contents[unit.spec.name].merge(part)
+            read = {name: self._contents[name] for name in sources}
             note(count(sum(catalog.count for catalog in read.values()), "table"))
             failed = [(name, *failure) for name, catalog in read.items() for failure in catalog.failures]
             if failed:
                 raise min(failed, key=lambda failure: failure[:2])[2]
             for name, catalog in read.items():
-                catalog.compare(contexts[name], pairs(NO_MOVES, homeless[name], catalog.late))
-                self._compare_aside(sources[name], contexts[name], catalog)
+                catalog.compare(contexts[name], pairs(NO_MOVES, unlisted[name], catalog.unlisted_tables))
+                self._compare_maybe_moved(sources[name], contexts[name], catalog)
             note(_changes(catalog.compared for catalog in read.values()))
         return {
             name: ReadCatalog(replace(source, live=read[name].snapshot), contexts[name], read[name].compared)
             for name, source in sources.items()
         }
 
-    def _compare_aside(self, source: CatalogInput, context: CatalogContext, read: ComparedUnits) -> None:
-        """Pair and compare the tables that may have had another name."""
-        blocks = {pair.desired.id: pair.desired for pair in read.aside if pair.desired is not None}
-        live = {pair.live.id: pair.live for pair in read.aside if pair.live is not None}
+    def _compare_maybe_moved(self, source: CatalogInput, context: CatalogContext, read: ComparedUnits) -> None:
+        """Pair the tables that a move may concern, over all units, and compare them."""
+        blocks = {pair.desired.id: pair.desired for pair in read.maybe_moved if pair.desired is not None}
+        live = {pair.live.id: pair.live for pair in read.maybe_moved if pair.live is not None}
         read.compared.compare(context, pairs(context.moves, blocks, live, read.snapshot.name_holders))
 
     @property
     def _tasks(self) -> int:
         return _UNITS_A_CORE * tasks_at_once(self.spark)
 
-    def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
+    def _listings_of(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
         """Return the namespaces of some catalogs; each catalog is listed once."""
         catalogs = list(specs)
         require_reachable(catalogs)
@@ -160,40 +163,43 @@ class SparkEngine:
         return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
 
     def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
-        """Compare the open tables, spread evenly over tasks; those that have moved, on the driver."""
-        asker = Asker(
+        """Compare the open tables, spread evenly over tasks, and on the driver those that a move may concern."""
+        comparer = OpenTableComparer(
             {name: self.connections[name].spec for name in catalogs},
             {name: catalog.context for name, catalog in catalogs.items()},
             {name: frozenset(catalog.source.live.namespaces) for name, catalog in catalogs.items()},
             {name: catalog.planned_data for name, catalog in catalogs.items()},
         )
-        total = sum(tables.count for name in catalogs for tables in self._read[name].open)
+        total = sum(tables.count for name in catalogs for tables in self._contents[name].open)
         if total:
             size = ceil(total / max(probe_tasks(total), min(tasks_at_once(self.spark), total)))
-            work = [batch for name in catalogs for batch in open_batches(name, self._read[name].open, size)]
+            work = [batch for name in catalogs for batch in open_batches(name, self._contents[name].open, size)]
             for name in catalogs:
-                self._read[name].open.clear()
+                self._contents[name].open.clear()
             with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as note:
-                for (name, _), part in zip(work, in_tasks(self.spark, work, asker), strict=True):
+                for (name, _), part in zip(work, in_tasks(self.spark, work, comparer), strict=True):
                     catalogs[name].compared.merge(part)
                 note(_changes(catalog.compared for catalog in catalogs.values()))
         for name, catalog in catalogs.items():
             connection = self.connections[name]
             with connection.spec.errors():
-                asker.answer(catalog.compared, name, connection.backend)
+                comparer.compare_open(catalog.compared, name, connection.backend)
 
     def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
-        """Return the live tables that the driver needs; units are read again for those that others clash with."""
-        lookups = {name: Lookup.of(catalog) for name, catalog in catalogs.items() if name not in self.mirrored}
+        """Return the live tables that the driver needs; units are read again for those that changes may clash with."""
+        lookups = {name: ClashLookup.of(catalog) for name, catalog in catalogs.items() if name not in self.mirrored}
         searches = {name: lookup for name, lookup in lookups.items() if lookup}
-        tables = {name: dict(self._read[name].tables) for name in catalogs}
+        tables = {name: dict(self._contents[name].tables) for name in catalogs}
         units = [replace(unit, blocks=()) for name in searches for unit in self._units[name]]
         if units:
-            finder = Finder({name: self.connections[name].spec for name in searches}, searches)
+            finder = ClashFinder({name: self.connections[name].spec for name in searches}, searches)
             with stage(self.spark, f"Looking for clashing tables in {_catalogs(searches)}"):
                 for unit, clashing in zip(units, in_tasks(self.spark, units, finder), strict=True):
                     tables[unit.spec.name].update((table.id, table) for table in clashing)
-        return {name: LiveTables(tables[name], self._read[name].counts, self._read[name].selected) for name in catalogs}
+        return {
+            name: LiveTables(tables[name], self._contents[name].counts, self._contents[name].selected)
+            for name in catalogs
+        }
 
 
 def _changes(compared: Iterable[TableComparison]) -> str:

@@ -28,9 +28,9 @@ _NO_MODULE = (
     "the Python of an executor has no module `{}`; name one that has lancens with its extras, there and on every other "
     "machine, with --spark-conf spark.pyspark.python=PATH, or PYSPARK_PYTHON=PATH where a Spark Connect server starts"
 )
-_LONGEST = 500
+_MOST_CHARACTERS = 500
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-_GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)"
+_JVM_ENDED = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)"
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def spark_errors(log: str | None = None) -> Iterator[None]:
     try:
         yield
     except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError) as error:
-        raise LancensError(f"Spark failed: {_GONE}{log_note}") from error
+        raise LancensError(f"Spark failed: {_JVM_ENDED}{log_note}") from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
         if log is not None and "JAVA_GATEWAY_EXITED" in text:  # the cause is in the log only
@@ -87,6 +87,6 @@ def _cause(text: str) -> str:
     before, traceback, worker = text.rpartition(_TRACEBACK)
     errors: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
     lines = [*errors, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
-    line = lines[0].strip().removesuffix(".")[:_LONGEST]
+    line = lines[0].strip().removesuffix(".")[:_MOST_CHARACTERS]
     missing = _MISSING.match(line) if traceback else None
     return _NO_MODULE.format(missing[1]) if missing else line

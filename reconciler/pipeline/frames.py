@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from reconciler.pipeline.units import Unit
 
 
-Act: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+BatchFunction: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ReadUnit: TypeAlias = Callable[["Unit", bool], Iterator[pa.RecordBatch]]
 Aggregates: TypeAlias = Mapping[str, Literal["count", "max", "sum"]]
 
-_CARRIED = pa.schema([("batch", pa.binary())])
+_SERIALISED = pa.schema([("batch", pa.binary())])
 _ATTEMPTS = 4
 _UNITS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Some rows, as an Arrow table in this process; each operation returns another frame."""
+    """Rows of one schema, as an Arrow table in this process; each operation returns another frame."""
 
     content: Any
 
@@ -55,7 +55,7 @@ class Frame:
         """Return the rows of both; they have the same columns."""
         return type(self)(pa.concat_tables([self.content, other.content]))
 
-    def map(self, act: Act, schema: pa.Schema, tasks: int | None = None, keys: Collection[str] = ()) -> Self:
+    def map(self, act: BatchFunction, schema: pa.Schema, tasks: int | None = None, keys: Collection[str] = ()) -> Self:
         """Return the rows that ``act`` yields, called once for each of about ``tasks`` shares of the rows.
 
         Rows with the same values of ``keys`` are in one share.
@@ -67,21 +67,24 @@ class Frame:
         return type(self)(_table(results, schema))
 
     def joined(self, other: Self, key: str) -> Self:
-        """Return the rows with the columns of ``other``, null where it has no such ``key``; its keys are unique."""
+        """Return the rows with the columns of ``other`` from its row with the same ``key``, null without one.
+
+        ``other`` has at most one row for each value of ``key``.
+        """
         right, joined = other.content.combine_chunks(), self.content
         matches = right.drop_columns([key]).take(pc.index_in(joined[key], right[key], skip_nulls=True))
         for name in matches.column_names:
             joined = joined.append_column(matches.schema.field(name), matches[name])
         return type(self)(joined)
 
-    def aggregated(self, keys: Sequence[str], how: Aggregates) -> Self:
-        """Return one row for each value of ``keys`` with the columns of ``how``."""
-        groups = self.content.group_by(keys).aggregate([*how.items()])
-        ordered = groups.select([*keys, *(f"{column}_{name}" for column, name in how.items())])
-        return type(self)(ordered.rename_columns([*keys, *how]))
+    def aggregated(self, keys: Sequence[str], aggregates: Aggregates) -> Self:
+        """Return a row for each combination of ``keys``, with the aggregate of each column of ``aggregates``."""
+        groups = self.content.group_by(keys).aggregate([*aggregates.items()])
+        ordered = groups.select([*keys, *(f"{column}_{name}" for column, name in aggregates.items())])
+        return type(self)(ordered.rename_columns([*keys, *aggregates]))
 
     def first(self, number: int, *order: str) -> Self:
-        """Return the first rows in ascending ``order``."""
+        """Return the first ``number`` rows in ascending order of the columns ``order``."""
         return type(self)(self.content.sort_by([(column, "ascending") for column in order]).slice(0, number))
 
     def persisted(self, _stack: ExitStack) -> Self:
@@ -112,7 +115,7 @@ class _SparkFrame(Frame):
     def union(self, other: Self) -> Self:
         return type(self)(self.content.union(other.content))
 
-    def map(self, act: Act, schema: pa.Schema, tasks: int | None = None, keys: Collection[str] = ()) -> Self:
+    def map(self, act: BatchFunction, schema: pa.Schema, tasks: int | None = None, keys: Collection[str] = ()) -> Self:
         shares: list[Any] = [*([] if tasks is None else [tasks]), *keys]
         frame = self.content.repartition(*shares) if shares else self.content
         return type(self)(frame.mapInArrow(act, spark_schema(schema)))
@@ -120,10 +123,10 @@ class _SparkFrame(Frame):
     def joined(self, other: Self, key: str) -> Self:
         return type(self)(self.content.join(other.content, key, "left"))
 
-    def aggregated(self, keys: Sequence[str], how: Aggregates) -> Self:
+    def aggregated(self, keys: Sequence[str], aggregates: Aggregates) -> Self:
         from pyspark.sql import functions as f
 
-        columns = (getattr(f, name)(column).alias(column) for column, name in how.items())
+        columns = (getattr(f, name)(column).alias(column) for column, name in aggregates.items())
         return type(self)(self.content.groupBy(*keys).agg(*columns))
 
     def first(self, number: int, *order: str) -> Self:
@@ -144,8 +147,8 @@ class _SparkFrame(Frame):
     def rows(self) -> list[Row]:
         if _knows_arrow():
             return list(self.content.toArrow().to_pylist())
-        carried = self.content.mapInArrow(_carried, spark_schema(_CARRIED)).collect()
-        return list(chain.from_iterable(pa.ipc.open_stream(row["batch"]).read_all().to_pylist() for row in carried))
+        serialised = self.content.mapInArrow(_serialised, spark_schema(_SERIALISED)).collect()
+        return list(chain.from_iterable(pa.ipc.open_stream(row["batch"]).read_all().to_pylist() for row in serialised))
 
 
 def frame_of(spark: SparkSession | None, table: pa.Table) -> Frame:
@@ -154,9 +157,9 @@ def frame_of(spark: SparkSession | None, table: pa.Table) -> Frame:
         return Frame(table)
     if _knows_arrow():
         return _SparkFrame(spark.createDataFrame(table))
-    carried = [(batch["batch"][0].as_py(),) for batch in _carried(table.to_batches())]
-    frame = spark.createDataFrame(carried, spark_schema(_CARRIED))
-    return _SparkFrame(frame.mapInArrow(_unpacked_batches, spark_schema(table.schema)))
+    serialised = [(batch["batch"][0].as_py(),) for batch in _serialised(table.to_batches())]
+    frame = spark.createDataFrame(serialised, spark_schema(_SERIALISED))
+    return _SparkFrame(frame.mapInArrow(_deserialised, spark_schema(table.schema)))
 
 
 def frame_of_units(spark: SparkSession | None, units: Collection[Unit], read: ReadUnit, schema: pa.Schema) -> Frame:
@@ -185,17 +188,17 @@ def _knows_arrow() -> bool:
     return hasattr(DataFrame, "toArrow")
 
 
-def _carried(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _serialised(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield each batch in Arrow's stream format, as one value."""
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        yield pa.record_batch([[sink.getvalue().to_pybytes()]], schema=_CARRIED)
+        yield pa.record_batch([[sink.getvalue().to_pybytes()]], schema=_SERIALISED)
 
 
-def _unpacked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches in those of :func:`_carried`."""
+def _deserialised(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that :func:`_serialised` has put into ``batches``."""
     for value in (value for batch in batches for value in batch["batch"]):
         yield from pa.ipc.open_stream(value.as_py())
 

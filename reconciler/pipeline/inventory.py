@@ -73,7 +73,7 @@ def write_inventory(
                 units = list_units(specs, partitions=partitions, in_process=spark is None)
             listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
             with stage(spark, f"Reading {count(len(listed), 'namespace')}") as note:
-                rows = frame_of_units(spark, units, partial(_keep, sink.write), _PARTS).rows()
+                rows = frame_of_units(spark, units, partial(_write_part, sink.write), _PARTS).rows()
                 parts: list[_Part] = [unpacked(row["part"]) for row in rows]
                 kinds = sum((part.kinds for part in parts), Counter[str]())
                 note(count(kinds[TABLE], "table"))
@@ -98,33 +98,33 @@ def inventory(manifest: Manifest, *, spark: SparkSession | None = None, parallel
         LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
     """
     units = list_units(catalog_specs(manifest, parallelism=parallelism), in_process=spark is None)
-    return frame_of_units(spark, units, _batches, INVENTORY.schema).content
+    return frame_of_units(spark, units, _inventory_batches, INVENTORY.schema).content
 
 
-def _batches(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+def _inventory_batches(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
     rows = read_unit(unit, last_attempt=last_attempt)
     return record_batches(INVENTORY.rows(rows, INVENTORY.schema.names), INVENTORY.schema)
 
 
 @dataclass(slots=True)
 class _Part:
-    """The part of one task: its name, its rows by kind, and its errors."""
+    """What one task has written: the part's name, the number of rows of each kind, and the rows with errors."""
 
     name: str = ""
     kinds: Counter[str] = field(default_factory=Counter)
     unread: list[Row] = field(default_factory=list)
 
 
-def _keep(write: Callable[[Iterable[Row]], str], unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a unit, and yield the :class:`_Part`, packed."""
+def _write_part(write: Callable[[Iterable[Row]], str], unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a unit with ``write``, and yield the :class:`_Part`, packed."""
     part = _Part()
 
-    def counted() -> Iterator[Row]:
+    def read_and_count() -> Iterator[Row]:
         for row in read_unit(unit, last_attempt=last_attempt):
             part.kinds[row["kind"]] += 1
             if row["kind"] == COVERAGE and row["message"] is not None:
                 part.unread.append(row)
             yield row
 
-    part.name = write(INVENTORY.rows(counted(), INVENTORY.schema.names))
+    part.name = write(INVENTORY.rows(read_and_count(), INVENTORY.schema.names))
     yield record_batch([{"part": packed(part)}], _PARTS)

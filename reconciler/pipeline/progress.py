@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_LOOKS_A_SECOND = 5
+_REFRESHES_A_SECOND = 5
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 Tasks = tuple[int, int]
@@ -47,16 +47,16 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Callable[[str], Non
     results: list[str] = []
     started = monotonic()
     with ExitStack() as stack:
-        tasks = stack.enter_context(_counted(_context(spark), name))
+        tasks = stack.enter_context(_tracked_jobs(_context_of(spark), name))
         if sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb":
-            stack.enter_context(_bar(name, tasks))
+            stack.enter_context(_progress_line(name, tasks))
         yield results.append
     notes = f": {', '.join(results)}" if results else ""
     if not is_quiet():
         click.echo(display.message(f"{name}{notes}  {monotonic() - started:.1f} s"), err=True)
 
 
-def _context(spark: SparkSession | None) -> SparkContext | None:
+def _context_of(spark: SparkSession | None) -> SparkContext | None:
     """Return the context that tracks tasks; a client of Spark Connect has none."""
     if spark is None:
         return None
@@ -69,7 +69,7 @@ def _context(spark: SparkSession | None) -> SparkContext | None:
 
 
 @contextmanager
-def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], Tasks]]:
+def _tracked_jobs(context: SparkContext | None, name: str) -> Iterator[Callable[[], Tasks]]:
     """Name the jobs of the block, and yield a function that counts their tasks."""
     if context is None:
         yield lambda: (0, 0)
@@ -96,7 +96,7 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
             context.setLocalProperty(key, value)  # type: ignore[arg-type] # None removes it
 
 
-def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
+def _progress_line(name: str, tasks: Callable[[], Tasks]) -> Progress:
     """Return the terminal line of a stage, which counts ``tasks`` at every refresh."""
     from rich.console import Console
     from rich.markup import escape
@@ -110,6 +110,6 @@ def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
             return super().get_renderables()
 
     columns = (SpinnerColumn(), "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    line = _Line(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_LOOKS_A_SECOND)
+    line = _Line(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_REFRESHES_A_SECOND)
     line.add_task(escape(name), total=None)
     return line

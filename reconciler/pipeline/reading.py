@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-_LASTING = frozenset(
+_PERMANENT_CODES = frozenset(
     {ErrorCode.UNSUPPORTED, ErrorCode.INVALID_INPUT, ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 )
-"""The codes of errors that another attempt would meet again."""
+"""The codes of errors that another attempt would get again."""
 
 
 class _UnitScope(ChildrenOf):
-    """The objects in the namespaces of a unit within the scope, or above it."""
+    """The scope of a unit's scan: the objects in its namespaces that are in the catalog's scope, or above it."""
 
     def __init__(self, unit: Unit) -> None:
         # A namespace may have the name of a table in another part, and must not be left out with it.
@@ -67,12 +67,12 @@ class Reading:
 
 
 def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Row]:
-    """Yield the rows of ``unit``, and for each namespace its coverage.
+    """Read ``unit``, and yield its rows and a row of coverage for each namespace.
 
     Args:
         unit: what to read.
-        last_attempt: whether the unit is not read again after an error, which then is a row.
-        foreign: whether tables of other formats are read, too.
+        last_attempt: whether nobody will read the unit again, so that an error becomes a row.
+        foreign: whether to read tables of other formats, too.
 
     Raises:
         CatalogError: something could not be read; another attempt may succeed, and this is not the last one.
@@ -99,14 +99,14 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
 
 
 def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Reading]:
-    """Yield the content of ``unit``, and of unlisted namespaces found in it.
+    """Read ``unit``, and yield its content and that of namespaces in it that were not listed.
 
     The arguments and the errors raised are those of :func:`read_unit`.
     """
     with ExitStack() as stack:
         backend = result_or_error(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
         if isinstance(backend, CatalogError):
-            yield Reading(unit.namespaces, _final(backend, last_attempt))
+            yield Reading(unit.namespaces, _final_error(backend, last_attempt))
         else:
             yield from _readings(backend, unit, last_attempt, foreign)
 
@@ -116,7 +116,7 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
     scanned = result_or_error(unit.spec, lambda: _scan(backend, unit))
     if isinstance(scanned, CatalogError):
         if len(unit.namespaces) == 1:
-            yield Reading(unit.namespaces, _final(scanned, last_attempt))
+            yield Reading(unit.namespaces, _final_error(scanned, last_attempt))
             return
         for namespace in unit.namespaces:
             yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt, foreign)
@@ -173,7 +173,7 @@ def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier
 def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:
     """Return the tables of other formats in each namespace of ``unit``, or the error."""
 
-    def ask(namespace: Identifier) -> Sequence[ForeignTable]:
+    def read(namespace: Identifier) -> Sequence[ForeignTable]:
         try:
             tables = backend.foreign_tables(namespace)
         except NamespaceNotFoundError:
@@ -182,14 +182,14 @@ def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Se
             _require_unicode(unit.spec.name, table.id, {}, table.location or "", table.format)
         return [table for table in tables if unit.spec.scope.contains(table.id)]
 
-    answers = in_parallel(
-        lambda namespace: result_or_error(unit.spec, partial(ask, namespace)), unit.namespaces, backend.parallelism
+    results = in_parallel(
+        lambda namespace: result_or_error(unit.spec, partial(read, namespace)), unit.namespaces, backend.parallelism
     )
-    return [_final(answer, last_attempt) if isinstance(answer, CatalogError) else answer for answer in answers]
+    return [_final_error(result, last_attempt) if isinstance(result, CatalogError) else result for result in results]
 
 
 def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *texts: str) -> None:
-    """Raise for a lone surrogate, which JSON can hold and Arrow cannot."""
+    """Raise a LancensError if a text of an object has a lone surrogate, which JSON can hold and Arrow cannot."""
     try:
         "".join((*identifier, *properties.keys(), *properties.values(), *texts)).encode()
     except UnicodeEncodeError:
@@ -201,9 +201,9 @@ def as_unicode(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _final(error: CatalogError, last_attempt: bool) -> CatalogError:
-    """Return ``error``, or raise it if another attempt may succeed."""
-    if not last_attempt and error.code not in _LASTING:
+def _final_error(error: CatalogError, last_attempt: bool) -> CatalogError:
+    """Return ``error`` if no other attempt is left or would succeed, else raise it."""
+    if not last_attempt and error.code not in _PERMANENT_CODES:
         raise error
     return error
 

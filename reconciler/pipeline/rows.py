@@ -41,7 +41,7 @@ ROWS = pa.schema(
         ("code", INT),
     ]
 )
-"""The columns.
+"""The schema of a row of any kind.
 
 ``namespace`` is the parent of the object and, in a row of coverage, the namespace that was read; ``name`` is null there
 and in a note. ``location`` is a table's, or a namespace's ``root``; ``format`` is a foreign table's. ``namespaces`` and
@@ -51,17 +51,17 @@ where everything was read. ``code`` is the error's (``lance_namespace.errors.Err
 
 
 def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
-    """Yield the rows of a scan, in no particular order."""
+    """Yield the rows of the namespaces, tables and notes of a scan, in no particular order."""
     for namespace in snapshot.namespaces.values():
         yield {
-            **_address(catalog, NAMESPACE, namespace.id),
+            **_identity(catalog, NAMESPACE, namespace.id),
             "location": namespace.root,
             "properties": dict(namespace.properties),
             "namespace_kind": namespace.kind,
         }
     for table in snapshot.tables.values():
         yield {
-            **_address(catalog, TABLE, table.id),
+            **_identity(catalog, TABLE, table.id),
             **{name: getattr(table, name) for name in LIVE.names},
         }
     for note in snapshot.notes:
@@ -70,7 +70,7 @@ def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
 
 def foreign_row(catalog: str, table: ForeignTable) -> Row:
     """Return the row of a table of another format."""
-    return {**_address(catalog, FOREIGN, table.id), "location": table.location, "format": table.format}
+    return {**_identity(catalog, FOREIGN, table.id), "location": table.location, "format": table.format}
 
 
 def coverage_row(
@@ -89,7 +89,7 @@ def coverage_row(
 
 
 def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
-    """Return the live table with ``columns``, those of ``LIVE``."""
+    """Return the live table of ``identifier``; ``columns`` has a value for each field of ``LIVE``."""
     fields = {name: columns[name] for name in LIVE.names}
     return LiveTable(identifier, **{**fields, "properties": dict(fields["properties"] or ())})
 
@@ -100,7 +100,7 @@ def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:
     return LiveNamespace(identifier, dict(row["properties"] or {}), row["namespace_kind"], row["location"])
 
 
-def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
+def _identity(catalog: str, kind: str, identifier: Identifier) -> Row:
     return {"catalog": catalog, "kind": kind, "namespace": list(identifier[:-1]), "name": identifier[-1]}
 
 
@@ -149,11 +149,11 @@ class View:
     schema: pa.Schema
 
     def rows(self, rows: Iterable[Row], columns: Collection[str]) -> Iterator[Row]:
-        """Yield the rows of the view with only these ``columns``; no others are computed."""
-        makers = {column: _MAKERS.get(column) or methodcaller("get", column) for column in columns}
+        """Yield those of ``rows``, which are ``ROWS``, that the view holds, with only these ``columns`` of it."""
+        functions = {column: _COLUMN_FUNCTIONS.get(column) or methodcaller("get", column) for column in columns}
         for row in rows:
             if row["kind"] in self.kinds or (row["kind"] == COVERAGE and row["message"] is not None):
-                yield {column: make(row) for column, make in makers.items()}
+                yield {column: value_of(row) for column, value_of in functions.items()}
 
 
 def _namespace(row: Row) -> str | None:
@@ -168,7 +168,7 @@ def _properties(row: Row) -> dict[str, str] | None:
     return redact_properties(row["properties"]) if row["kind"] in (TABLE, NAMESPACE) else None
 
 
-_MAKERS: Mapping[str, Callable[[Row], Any]] = {
+_COLUMN_FUNCTIONS: Mapping[str, Callable[[Row], Any]] = {
     "namespace": _namespace,
     "location": _location,
     "properties": _properties,

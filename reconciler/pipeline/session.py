@@ -104,20 +104,20 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
     """
     options = options or SparkOptions()
     require_pyspark()
-    existing = session_there()
+    existing = active_session()
     if existing is not None:
         with spark_errors():
             yield existing
         return
     master = options.master or os.environ.get("SPARK_REMOTE")
     if master is not None and master.startswith("sc://"):
-        _require_answer(master)
+        _require_connect_server(master)
         _require_connect()
-        opened = _built({"spark.remote": master, **_SETTINGS, **options.conf})
+        opened = _built_session({"spark.remote": master, **_SETTINGS, **options.conf})
     elif "PYSPARK_GATEWAY_PORT" in os.environ:  # ``spark-submit`` started the JVM and set its master
-        opened = _built({**_OWN_SETTINGS, **options.conf})
+        opened = _built_session({**_OWN_SETTINGS, **options.conf})
     else:
-        opened = _launched(master or "local[*]", options)
+        opened = _launched_session(master or "local[*]", options)
     with opened as spark:
         yield spark
 
@@ -131,8 +131,8 @@ def task_attempts(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.task.maxFailures", str(_ATTEMPTS)) or _ATTEMPTS)
 
 
-def session_there() -> SparkSession | None:
-    """Return the session of this process, if there is one."""
+def active_session() -> SparkSession | None:
+    """Return the session of this process; None if there is none."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -143,8 +143,8 @@ def session_there() -> SparkSession | None:
 
 
 @contextmanager
-def _built(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yield a session that PySpark builds, and stop it."""
+def _built_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Yield a session that PySpark builds with ``settings``; stop it at the end of the block."""
     from pyspark.sql import SparkSession
 
     with spark_errors():
@@ -156,8 +156,8 @@ def _built(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
-    """Yield a session in a new JVM, and stop both."""
+def _launched_session(master: str, options: SparkOptions) -> Iterator[SparkSession]:
+    """Yield a session on ``master`` in a new JVM; stop both at the end of the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -169,27 +169,27 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
     for key, value in {**(_LOCAL_SETTINGS if local else _OWN_SETTINGS), **options.conf}.items():
         conf.set(key, value)
     conf.set("spark.master", _with_retries(master))
-    with _log(options) as log, ExitStack() as stack:
-        named = None if log is None else log.name
-        if named is not None:
+    with _log_file(options) as log, ExitStack() as stack:
+        log_name = None if log is None else log.name
+        if log_name is not None:
             stack.enter_context(quiet())
         # Spark's errors get their text from the JVM, so they are translated before it ends.
         starting = stage(None, f"Starting Spark on {master}")
         changes = _launch_environment(local, options.conf)
         with (
             starting,
-            spark_errors(named),
-            _properties(conf.getAll()) as file,
-            _environment({**changes, **_submit(file)}),
+            spark_errors(log_name),
+            _properties_file(conf.getAll()) as file,
+            _environment({**changes, **_submit_variables(file)}),
         ):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork runs a JVM
                 # ``SparkSession.builder`` would start a JVM that writes to our stdout and stderr and lives as long as
                 # this process, and none at all where SPARK_REMOTE names a server.
                 gateway = launch_gateway(None, {"stdout": log or sys.__stderr__, "stderr": log})
-            stack.callback(_end, gateway)
+            stack.callback(_end_jvm, gateway)
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-        with spark_errors(named):
+        with spark_errors(log_name):
             try:
                 yield spark
             finally:
@@ -197,30 +197,31 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _properties(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a private file of settings, since command lines are public."""
+def _properties_file(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the path of a private file with ``settings``: other users can read a command line."""
     with tempfile.TemporaryDirectory(prefix="lancens-spark-") as folder:
         file = Path(folder, "spark.properties")
         # Every character is escaped as Java reads it, so that none ends or splits a key or a value.
-        lines = (f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings)
+        lines = (f"{_java_escapes(key)}={_java_escapes(value)}\n" for key, value in settings)
         file.touch(0o600)
         file.write_text("".join(lines), "ascii")
         yield str(file)
 
 
-def _escaped(text: str) -> str:
+def _java_escapes(text: str) -> str:
+    r"""Return ``text`` with every character as ``\uXXXX``."""
     units = text.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def _submit(file: str) -> Mapping[str, str]:
+def _submit_variables(file: str) -> Mapping[str, str]:
     """Return the variable that makes ``spark-submit`` read ``file``."""
     arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(file)} --load-spark-defaults {arguments}"}
 
 
-def _end(gateway: Any) -> None:
-    """End the JVM, which exits when its stdin is closed, and make PySpark forget it."""
+def _end_jvm(gateway: Any) -> None:
+    """End the JVM of ``gateway`` by closing its stdin, and make PySpark forget it."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -239,29 +240,29 @@ def _end(gateway: Any) -> None:
 
 
 def _with_retries(master: str) -> str:
-    """Return ``master`` so that a local one retries tasks, too."""
+    """Return ``master``; a local one with a number of attempts, without which it retries no task."""
     match = re.fullmatch(r"local(?:\[\s*([^,\]]+?)\s*\])?", master)
     return master if match is None else f"local[{match[1] or 1},{_ATTEMPTS}]"
 
 
 @contextmanager
-def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
-    """Yield a file for Spark's log, None if the log goes to stderr.
+def _log_file(options: SparkOptions) -> Iterator[IO[bytes] | None]:
+    """Yield a file for Spark's log; None if the log goes to stderr.
 
-    The file is kept if an error names it.
+    The file is removed at the end of the block, unless an error of the block names it.
     """
     if options.show_log:
         yield None
         return
-    named = False
+    is_named = False
     with tempfile.NamedTemporaryFile(prefix="lancens-spark-", suffix=".log", delete=False) as log:
         try:
             yield log
         except LancensError as error:
-            named = log.name in str(error)
+            is_named = log.name in str(error)
             raise
         finally:
-            if not named:
+            if not is_named:
                 Path(log.name).unlink(missing_ok=True)
 
 
@@ -306,16 +307,16 @@ def _spark_home() -> Path:
 
 @contextmanager
 def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """Change the environment of this process for the block."""
+    """Change variables of this process for the block; None removes one."""
     before = {name: os.environ.get(name) for name in changes}
-    _set(changes)
+    _set_variables(changes)
     try:
         yield
     finally:
-        _set(before)
+        _set_variables(before)
 
 
-def _set(variables: Mapping[str, str | None]) -> None:
+def _set_variables(variables: Mapping[str, str | None]) -> None:
     for name, value in variables.items():
         if value is None:
             os.environ.pop(name, None)
@@ -341,9 +342,9 @@ def require_pyspark(oldest: tuple[int, int] = _OLDEST_PYSPARK) -> None:
 
 
 def _require_connect() -> None:
-    """Raise a LancensError when packages of Spark Connect are missing.
+    """Raise a LancensError when packages that Spark Connect needs are missing.
 
-    PySpark itself may just exit then.
+    Without this check, PySpark may just exit.
     """
     try:
         has_packages = all(map(find_spec, _CONNECT_PACKAGES))
@@ -355,34 +356,34 @@ def _require_connect() -> None:
         )
 
 
-def _require_answer(url: str) -> None:
-    """Raise a LancensError when no server answers at ``url``.
+def _require_connect_server(url: str) -> None:
+    """Raise a LancensError when no server of Spark Connect answers at ``url``.
 
-    Spark Connect would retry for many minutes.
+    Without this check, Spark Connect would retry for many minutes.
     """
     server = urlsplit(url)
     try:
         host, port = server.hostname or "", server.port or _CONNECT_PORT
     except ValueError:
         raise LancensError("--master is not an address of Spark Connect: expected sc://HOST:PORT") from None
-    silence = None if getproxies() else _silence_of(host, port)
-    if silence is not None:
-        raise LancensError(f"no Spark Connect server answers at {silence}")
+    problem = None if getproxies() else _connection_problem(host, port)
+    if problem is not None:
+        raise LancensError(f"no Spark Connect server answers at {problem}")
 
 
 def _require_master(url: str) -> None:
-    """Raise a LancensError when no master of a standalone cluster answers at ``url``.
+    """Raise a LancensError when no master of the standalone cluster at ``url`` answers.
 
-    Spark would wait for more than a minute, and name none of them.
+    Without this check, Spark would wait for more than a minute, and its error would name no master.
     """
     masters = re.findall(r"([^/,]+):(\d+)", url.removeprefix("spark://")) if url.startswith("spark://") else []
-    silences = [_silence_of(host.strip("[]"), int(port)) for host, port in masters]
-    if silences and all(silences):
-        raise LancensError(f"no Spark master answers at {', '.join(filter(None, silences))}")
+    problems = [_connection_problem(host.strip("[]"), int(port)) for host, port in masters]
+    if problems and all(problems):
+        raise LancensError(f"no Spark master answers at {', '.join(filter(None, problems))}")
 
 
-def _silence_of(host: str, port: int) -> str | None:
-    """Return a server and why it does not answer; None if it does."""
+def _connection_problem(host: str, port: int) -> str | None:
+    """Return the address of a server and why it takes no connection; None if it takes one."""
     try:
         socket.create_connection((host, port), _SECONDS_TO_ANSWER).close()
     except (OSError, OverflowError) as error:

@@ -31,9 +31,10 @@ _ROWS_IN_A_GROUP = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """A target of an inventory.
+    """The target of an inventory.
 
-    ``write`` stores the rows of a task, on its executor, and returns a name; ``finish`` joins the named parts.
+    ``write`` stores the rows of a task, on its executor, and returns the name of the part. ``finish`` joins the named
+    parts, on the driver.
     """
 
     write: Callable[[Iterable[Row]], str]
@@ -49,7 +50,7 @@ def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
     """
     if out is not None and (problem := locations.check(out)) is not None:
         raise LancensError(f"{locations.redact(out)}: {problem}")
-    opening = _dataset(out, schema) if form == "lance" and out is not None else _file(out, form, schema)
+    opening = _dataset_sink(out, schema) if form == "lance" and out is not None else _file_sink(out, form, schema)
     with opening as sink:
         yield sink
 
@@ -57,14 +58,15 @@ def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
 @contextmanager
 def _folder_beside(out: Path | None) -> Iterator[Path]:
     """Yield a temporary folder on the disk of ``out``, so that renames work."""
-    with _writing(out):
+    with _write_errors(out):
         folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=None if out is None else out.parent.absolute())
     with folder as name:
         yield Path(name)
 
 
 @contextmanager
-def _writing(out: Path | None) -> Iterator[None]:
+def _write_errors(out: Path | None) -> Iterator[None]:
+    """Raise errors of the file system as a LancensError, which names ``out`` or stdout."""
     try:
         yield
     except BrokenPipeError:  # the reader of stdout has ended, which is no error
@@ -74,8 +76,8 @@ def _writing(out: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
-    """Keep the parts in a folder beside the file, and replace the file at the end."""
+def _file_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
+    """Yield a sink that keeps the parts in a folder beside ``out``, and replaces the file at the end."""
     path = None if out is None else Path(out)
     if path is not None and path.is_dir():
         raise LancensError(f"{out} is a folder; name a file, or --format lance for a dataset")
@@ -83,7 +85,7 @@ def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
 
     def finish(parts: Sequence[str]) -> None:
         paths = [folder / part for part in parts]
-        with _writing(path):
+        with _write_errors(path):
             if path is None:
                 join(paths, sys.stdout.buffer, schema)
                 return
@@ -95,15 +97,16 @@ def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
                 whole.replace(path)
 
     with _folder_beside(path) as folder:
-        yield Sink(partial(_part_in, str(folder), write, schema), finish)
+        yield Sink(partial(_write_part, str(folder), write, schema), finish)
 
 
-def _part_in(
+def _write_part(
     folder: str,
     write: Callable[[Iterable[Row], Path, pa.Schema], None],
     schema: pa.Schema,
     rows: Iterable[Row],
 ) -> str:
+    """Write ``rows`` with ``write`` to a new file in ``folder``, and return its name."""
     name = uuid.uuid4().hex
     try:
         write(rows, Path(folder, name), schema)
@@ -137,7 +140,7 @@ def _write_parquet(rows: Iterable[Row], path: Path, schema: pa.Schema) -> None:
 
 
 def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> None:
-    """Write large row groups, since most parts have few rows."""
+    """Write the rows of all parts in large row groups, since most parts have few rows."""
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(out, schema) as writer:
@@ -151,8 +154,8 @@ def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> N
 
 
 @contextmanager
-def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
-    """Commit the fragments of the tasks as a new version, or as a new dataset."""
+def _dataset_sink(out: str, schema: pa.Schema) -> Iterator[Sink]:
+    """Yield a sink that commits the fragments of all tasks as a new version of ``out``, or as a new dataset."""
     local = storage.local_path(out)
     uri = out if local is None else str(local.absolute())
     version = _inventory_version(uri)
@@ -164,7 +167,7 @@ def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
 
         def finish(parts: Sequence[str]) -> None:
             _commit(new_uri, schema, None, parts)
-            with _writing(local):
+            with _write_errors(local):
                 Path(new_uri).replace(uri)
 
         yield Sink(partial(_write_fragments, new_uri, schema), finish)
@@ -183,28 +186,35 @@ def _inventory_version(uri: str) -> int | None:
         if marks.get(_MARK) == _FORMAT_VERSION:
             return int(version)
         raise LancensError(f"{redacted} is a dataset but not an inventory of this lancens; name another place")
-    if examined.kind is not StorageKind.NOTHING and not (examined.kind is StorageKind.NOT_LANCE and _is_cut_off(uri)):
+    if examined.kind is not StorageKind.NOTHING and not (
+        examined.kind is StorageKind.NOT_LANCE and _holds_interrupted_write(uri)
+    ):
         raise LancensError(f"{redacted} cannot be written: {examined.detail}")
     return None
 
 
-def _is_cut_off(uri: str) -> bool:
-    """Return whether a first inventory was interrupted here before its commit; one on this machine leaves nothing."""
+def _holds_interrupted_write(uri: str) -> bool:
+    """Return whether ``uri`` holds what a first inventory has written before it was interrupted.
+
+    One on this machine is written to a temporary folder, so it leaves nothing.
+    """
     with suppress(BackendError):
         return storage.local_path(uri) is None and storage.holds_first_write(uri, _MARK, {})
     return False
 
 
 def _write_fragments(uri: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
+    """Write ``rows`` as fragments of the dataset at ``uri``, and return their metadata as JSON."""
     from lance.fragment import write_fragments
 
-    marked = _marked(schema)
+    marked = _with_mark(schema)
     reader = pa.RecordBatchReader.from_batches(marked, record_batches(rows, marked))
     fragments = write_fragments(reader, storage.pylance_uri(uri), marked, mode="overwrite")
     return json.dumps([fragment.to_json() for fragment in fragments])
 
 
 def _commit(uri: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
+    """Commit the fragments of ``parts`` as the next version after ``version``; None creates the dataset."""
     from lance.fragment import FragmentMetadata
 
     fragments = [FragmentMetadata.from_json(json.dumps(fragment)) for part in parts for fragment in json.loads(part)]
@@ -212,11 +222,11 @@ def _commit(uri: str, schema: pa.Schema, version: int | None, parts: Sequence[st
         with storage.translated(uri, {}):
             dataset = None if version is None else storage.open_dataset(uri, {})
             is_next = dataset is None or dataset.version == version
-            if not (is_next and storage.commit_whole(uri, dataset, _marked(schema), fragments, {})):
+            if not (is_next and storage.commit_whole(uri, dataset, _with_mark(schema), fragments, {})):
                 raise ConcurrentModificationError("another writer committed to it meanwhile; run the inventory again")
     except BackendError as error:
         raise LancensError(f"{locations.redact(uri)} cannot be written: {error}") from None
 
 
-def _marked(schema: pa.Schema) -> pa.Schema:
+def _with_mark(schema: pa.Schema) -> pa.Schema:
     return schema.with_metadata({_MARK: _FORMAT_VERSION})

@@ -27,23 +27,23 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 LOADS = pa.schema([("position", LONG), ("load", pa.binary())])
-"""The rows that tasks take and return: the position of an object, and the object packed."""
+"""The schema of the rows that tasks take and return: the position of an object, and the packed object (``load``)."""
 
-_SLICES = "spark.sql.leafNodeDefaultParallelism"
-_IN_THE_PLAN = "spark.sql.execution.arrow.localRelationThreshold"
-_CORES_ELSEWHERE = 32
+_DEFAULT_PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
+_LARGEST_LOCAL_RELATION = "spark.sql.execution.arrow.localRelationThreshold"
+_UNKNOWN_CORES = 32
 _FEW_TASKS = 64
 
 
 def in_tasks(
     spark: SparkSession, work: Sequence[ItemT], act: Callable[[ItemT, bool], ResultT | CatalogError]
 ) -> list[ResultT]:
-    """Return the result of ``act`` for each of ``work``, computed on the executors.
+    """Return the results of ``act`` for the items of ``work``, in order, each computed in a task of its own.
 
     Args:
         spark: the session to work in.
         work: the input of each task.
-        act: is called with one of ``work``, and whether this is the last attempt of its task.
+        act: is called with an item, and whether this is the last attempt of its task.
 
     Raises:
         CatalogError: the first that ``act`` returns.
@@ -56,23 +56,27 @@ def in_tasks(
         last = is_last_attempt(attempts)
         for batch in batches:
             for row in batch.to_pylist():
-                answer = act(unpacked(row["load"]), last)
-                yield record_batch([{"position": row["position"], "load": packed(answer)}], LOADS)
+                result = act(unpacked(row["load"]), last)
+                yield record_batch([{"position": row["position"], "load": packed(result)}], LOADS)
 
     loads = pa.table({"position": range(len(work)), "load": [packed(item) for item in work]}, schema=LOADS)
     # Only rows in the plan are partitioned as requested without a shuffle.
-    with _settings(spark, {_SLICES: str(len(work)), _IN_THE_PLAN: str(2**31 - 1)}):
+    with _settings(spark, {_DEFAULT_PARALLELISM: str(len(work)), _LARGEST_LOCAL_RELATION: str(2**31 - 1)}):
         rows = spark.createDataFrame(loads).mapInArrow(run, spark_schema(LOADS)).collect()
-    return answers_in(rows, CatalogError)
+    return results_in(rows, CatalogError)
 
 
-def answers_in(rows: Iterable[Any], kind: type[Exception]) -> list[Any]:
-    """Return the answers of tasks in ``rows`` of ``LOADS``, in order; raise the first that is an error of ``kind``."""
-    answers = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
-    for answer in answers:
-        if isinstance(answer, kind):
-            raise answer
-    return answers
+def results_in(rows: Iterable[Any], error_class: type[Exception]) -> list[Any]:
+    """Return the results of tasks in ``rows`` of ``LOADS``, in order of position.
+
+    Raises:
+        Exception: the first result that is an error of ``error_class``.
+    """
+    results = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
+    for result in results:
+        if isinstance(result, error_class):
+            raise result
+    return results
 
 
 def each_unit(
@@ -81,11 +85,11 @@ def each_unit(
     read: Callable[[ItemT, bool], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return the batches that ``read`` yields for each unit, in a task of its own.
+    """Return a data frame of the batches that ``read`` yields for each unit, in a task of its own.
 
     Args:
         spark: the session to work in.
-        units: such as those of a catalog.
+        units: the input of each task, such as the units of a catalog.
         read: is called with a unit, and whether this is the last attempt of its task.
         schema: the schema of the batches.
     """
@@ -103,12 +107,12 @@ def each_unit(
 
 
 def batched(objects: Iterable[object], size: int = 1_000) -> pa.Table:
-    """Return a table of ``objects``, ``size`` in a row, for :func:`unbatched`."""
+    """Return an Arrow table of ``objects``, packed, with ``size`` of them in a row; :func:`unbatched` reads it."""
     return pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())})
 
 
 def unbatched(frame: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
-    """Yield the objects of each batch in a table that :func:`batched` made."""
+    """Yield the objects of each row in batches of a table that :func:`batched` made."""
     for records in frame:
         yield from map(unpacked, records.column("load").to_pylist())
 
@@ -124,7 +128,7 @@ def unpacked(load: bytes) -> Any:
 
 
 def is_last_attempt(attempts: int) -> bool:
-    """Return whether the current attempt is the last of the ``attempts`` at its task."""
+    """Return whether Spark runs the last of ``attempts`` at the current task; true outside of a task."""
     from pyspark import TaskContext
 
     task = TaskContext.get()
@@ -138,7 +142,7 @@ def tasks_at_once(spark: SparkSession) -> int:
     try:
         return max(1, spark.sparkContext.defaultParallelism)
     except PySparkException:  # a client of Spark Connect does not know
-        return _CORES_ELSEWHERE
+        return _UNKNOWN_CORES
 
 
 def probe_tasks(locations: int) -> int:
@@ -152,7 +156,9 @@ def row_tasks(rows: int) -> int:
 
 
 def _tasks(items: int, *, fewest: int, most: int) -> int:
-    """Return enough tasks for many cores, none of them too small.
+    """Return the number of tasks for ``items``: enough for many cores, with at least ``fewest`` each if possible.
+
+    No task has more than ``most`` items.
 
     The start of a task in Python takes some fifty milliseconds, as long as probing a hundred local datasets.
     """

@@ -42,9 +42,9 @@ class Unit:
         spec: the catalog.
         namespaces: the namespaces.
         known: the listed namespaces directly in them, which other units read.
-        only: for a part of a namespace, the names of its tables.
-        without: for a part of a namespace, the names of the tables in the other parts.
-        selected: namespaces outside of it have no rows, except for errors above a selected one.
+        only: for a part of a namespace that reads named tables, their names; None reads all tables.
+        without: for the part of a namespace that reads all other tables, the names that the other parts read.
+        selected: the scope whose namespaces have rows; those above it have rows of errors only.
         blocks: the desired tables of the unit.
     """
 
@@ -103,14 +103,14 @@ def list_units(
         require_reachable(specs)
     listings = list_catalogs(specs, split=split, namespaces=namespaces)
     size = ceil(sum(len(listing.children) for listing in listings) / partitions)
-    return [unit for listing in listings for unit in grouped(listing, max(size, 1))]
+    return [unit for listing in listings for unit in units_in(listing, max(size, 1))]
 
 
 def list_catalogs(
     specs: Collection[CatalogSpec], *, split: int = DEFAULT_SPLIT, namespaces: Scope = EVERYTHING
 ) -> list[Listing]:
     """Return the namespaces of each catalog; see :func:`list_units`."""
-    return in_parallel(partial(_list, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
+    return in_parallel(partial(_list_catalog, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
 
 
 def require_reachable(specs: Iterable[CatalogSpec]) -> None:
@@ -125,7 +125,8 @@ def require_reachable(specs: Iterable[CatalogSpec]) -> None:
             )
 
 
-def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
+def _list_catalog(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
+    """List the namespaces of a catalog level by level, and the tables of those with more than ``split``."""
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     with spec.connect() as backend:
@@ -138,7 +139,7 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
                     children[parent] = names or ()
             below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in listed))
             level = [child for child in below if selected.contains(child) or selected.reaches(child)]
-        large = _large(backend, spec.scope, children, split)
+        large = _names_in_large(backend, spec.scope, children, split)
     in_parts = {namespace: names for namespace, names in large.items() if len(names) > split}
     return Listing(spec, selected, children, in_parts, split)
 
@@ -148,16 +149,16 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
     deepest = backend.capabilities().max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
-    children = _named_in(parent, backend.child_namespaces)
+    children = _identifiers_in(parent, backend.child_namespaces)
     return children and [child for child in children if scope.contains(child) or scope.reaches(child)]
 
 
-def _large(
+def _names_in_large(
     backend: Backend, scope: Scope, parents: Collection[Identifier], split: int
 ) -> dict[Identifier, Sequence[str]]:
     """Return the names of possible tables within ``scope`` in each namespace that may have more than ``split``."""
     if backend.reads_by_name:
-        read = partial(_named_in, names=backend.candidate_tables)
+        read = partial(_identifiers_in, names=backend.candidate_tables)
         listed = [identifiers or () for identifiers in in_parallel(read, parents, backend.parallelism)]
     else:
         try:
@@ -165,12 +166,12 @@ def _large(
         except Exception:  # noqa: BLE001 - as below
             names = {}
         parents = [parent for parent in parents if parent in names]
-        listed = [_named_in(parent, names.__getitem__) or () for parent in parents]
+        listed = [_identifiers_in(parent, names.__getitem__) or () for parent in parents]
     tables_of = zip(parents, listed, strict=True)
     return {parent: [table[-1] for table in tables if scope.contains(table)] for parent, tables in tables_of}
 
 
-def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
+def _identifiers_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
     """Return the identifiers in ``parent``, None if they cannot be listed."""
     try:
         return [(*parent, name) for name in sorted(set(names(parent))) if check_name(name) is None]
@@ -178,7 +179,7 @@ def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) 
         return None
 
 
-def grouped(listing: Listing, size: int) -> Iterator[Unit]:
+def units_in(listing: Listing, size: int) -> Iterator[Unit]:
     """Yield the units of a catalog, ``size`` namespaces each, by name.
 
     A namespace that is read in parts is alone in its units.

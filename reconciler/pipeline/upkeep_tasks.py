@@ -13,7 +13,7 @@ from reconciler.model.errors import BackendError, LancensError, ServiceUnavailab
 from reconciler.pipeline.failures import spark_errors
 from reconciler.pipeline.schemas import record_batch
 from reconciler.pipeline.session import SparkOptions, spark_session
-from reconciler.pipeline.tasks import LOADS, answers_in, each_unit, packed
+from reconciler.pipeline.tasks import LOADS, each_unit, packed, results_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,31 +34,29 @@ def executors_of(options: SparkOptions) -> Iterator[Executors]:
 
 
 def on_executors(spark: SparkSession) -> Executors:
-    """Return a function that calls another one with each item in a task of its own.
+    """Return a function ``run(act, work)`` that calls ``act`` with each item of ``work`` in a task of its own.
 
-    Several threads may call it. Spark retries the tasks of an executor or a Python that ended. An error that a task
-    returns is raised here, without a retry.
-
-    Raises:
-        BackendError: the first that a task raised; or a ServiceUnavailableError if Spark failed.
+    It returns the results in order, and raises the first BackendError of a task, or a ServiceUnavailableError if Spark
+    failed. Several threads may call it. Spark retries the tasks of an executor or a Python process that ended, but no
+    task that raised a BackendError.
     """
 
     def run(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
-        def answers(item: tuple[int, Any], _: bool) -> Iterator[pa.RecordBatch]:
-            position, payload = item
+        def attempt(numbered: tuple[int, Any], _: bool) -> Iterator[pa.RecordBatch]:
+            position, item = numbered
             try:
-                answer = act(payload)
+                result = act(item)
             except BackendError as error:
-                answer = error
-            yield record_batch([{"position": position, "load": packed(answer)}], LOADS)
+                result = error
+            yield record_batch([{"position": position, "load": packed(result)}], LOADS)
 
         if not work:
             return []
         try:
             with spark_errors():
-                rows = each_unit(spark, [*enumerate(work)], answers, LOADS).collect()
+                rows = each_unit(spark, [*enumerate(work)], attempt, LOADS).collect()
         except LancensError as error:
             raise ServiceUnavailableError(str(error)) from None
-        return answers_in(rows, BackendError)
+        return results_in(rows, BackendError)
 
     return run

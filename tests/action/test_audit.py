@@ -98,7 +98,7 @@ def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Wor
 
 
 def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.pipeline.session.session_there", lambda: None)
+    monkeypatch.setattr("reconciler.pipeline.session.active_session", lambda: None)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
     failed = audit(workspace, engine="spark")

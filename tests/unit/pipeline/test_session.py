@@ -28,7 +28,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text("version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n")
     (tmp_path / "lake").mkdir()
-    monkeypatch.setattr(session, "session_there", lambda: None)
+    monkeypatch.setattr(session, "active_session", lambda: None)
     monkeypatch.setattr(session, "getproxies", dict)
     for name in ("JAVA_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)

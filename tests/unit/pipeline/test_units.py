@@ -33,7 +33,7 @@ from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, live_table, namespace_of
 from reconciler.pipeline.schemas import Row
-from reconciler.pipeline.units import DEFAULT_SPLIT, Unit, grouped, list_catalogs, list_units
+from reconciler.pipeline.units import DEFAULT_SPLIT, Unit, list_catalogs, list_units, units_in
 
 SECRET = "hunter2-correct-horse"
 
@@ -96,7 +96,7 @@ def connected(catalog: Catalog) -> Iterator[None]:
 def units_of(catalog: Catalog, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
     with connected(catalog):
         (listing,) = list_catalogs([spec], split=split)
-    return list(grouped(listing, size))
+    return list(units_in(listing, size))
 
 
 def read(catalog: Catalog, units: Iterable[Unit], **given: Any) -> list[Row]:
