@@ -6,7 +6,7 @@
     plan = reconciler.plan(manifest)
     report = reconciler.apply(plan, manifest)
 
-Importing this package is cheap: what a function needs is imported when it is first called.
+Importing this package is cheap: each name is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a backend is written with: the one door for those who connect another catalog.
+"""The public names for writing a backend of another catalog.
 
 ``docs/writing-a-backend.md`` has an example. Names that are not in ``__all__`` here or in ``reconciler`` are private.
 """

@@ -1,4 +1,4 @@
-"""What users of Spark call: sessions, the data source, and plans for catalogs too large for one process."""
+"""The public names for Spark: sessions, the data source, and plans for catalogs too large for one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 
-# Imported when asked for, so that an executor that compares tables does not import what reads catalogs.
+# Imported on first use, so that an executor that only compares tables does not import the clients of catalogs.
 _LAZY = {"SparkOptions": "session", "plan_on_spark": "engine", "register": "data_source", "spark_session": "session"}
 
 

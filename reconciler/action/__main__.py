@@ -60,7 +60,7 @@ def _run_command(job: Job) -> StepOutcome:
         annotate_problems(problems, job.inputs.manifest, job.context.workspace)
         outcome = _failure(error, job.secrets.scrub(str(error)))
     except (LancensError, OSError) as error:
-        outcome = _annotated_failure(error, job.secrets.scrub(_text(error)))
+        outcome = _annotated_failure(error, job.secrets.scrub(_error_text(error)))
     except Exception as error:  # noqa: BLE001 - the edge: a traceback could show a secret
         text = f"lancens failed: {type(error).__name__}. This is a bug in lancens: run the command line with --debug."
         outcome = _annotated_failure(error, text)
@@ -106,7 +106,7 @@ def _choose_command(job: Job) -> Callable[[Job], StepOutcome]:
     return validate_untrusted
 
 
-def _text(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -68,8 +68,8 @@ class _Retries(Retry):
         Raises:
             MaxRetryError: the retries are used up, or GitHub asks for a longer pause than a step can wait.
         """
-        answer = details.get("response")
-        if answer is not None and (self.get_retry_after(answer) or 0) > _LONGEST_PAUSE:
+        response = details.get("response")
+        if response is not None and (self.get_retry_after(response) or 0) > _LONGEST_PAUSE:
             raise MaxRetryError(details["_pool"], args[1])
         return super().increment(*args, **details)
 
@@ -91,28 +91,28 @@ class GitHub:
 
     def pages(self, path: str, **query: str) -> Iterator[Any]:
         """Yield every item of a list, until GitHub names no next page."""
-        number, more = 0, True
-        while more:
+        number, has_next = 0, True
+        while has_next:
             number += 1
             params = {**query, "per_page": str(_PAGE_SIZE), "page": str(number)}
-            page, more = self._json("GET", path, list, params=params)
+            page, has_next = self._json("GET", path, list, params=params)
             yield from page
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object; not retried when the outcome is unknown."""
+        """Create an object, and return it; not retried when the outcome is unknown."""
         return self._json("POST", path, dict, json=body)[0]
 
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Set fields of an object."""
+        """Set fields of an object, and return it."""
         return self._json("PATCH", path, dict, json=body)[0]
 
     def graphql(self, query: str, **variables: str) -> Any:
-        """Return the data of a query (no mutation)."""
-        answer, _ = self._json("POST", None, dict, json={"query": query, "variables": variables})
-        if answer.get("errors") or not isinstance(answer.get("data"), dict):
-            errors = display.printable(json.dumps(answer.get("errors")))
+        """Return the data of a query, which must not be a mutation: it may be retried."""
+        response, _ = self._json("POST", None, dict, json={"query": query, "variables": variables})
+        if response.get("errors") or not isinstance(response.get("data"), dict):
+            errors = display.printable(json.dumps(response.get("errors")))
             raise GitHubError(f"GitHub: the GraphQL query failed: {errors[:_LONGEST_MESSAGE]}")
-        return answer["data"]
+        return response["data"]
 
     @cached_property
     def login(self) -> str:
@@ -132,43 +132,50 @@ class GitHub:
         return session
 
     def _json(self, method: str, path: str | None, kind: type[JsonT], **content: Any) -> tuple[JsonT, bool]:
-        """Return the JSON of an answer, a ``kind``, and whether a next page exists."""
-        doing = "the GraphQL query" if path is None else f"{method} {path}"
+        """Return the JSON of a response, a ``kind``, and whether a next page exists.
+
+        ``path`` is None for the GraphQL API.
+
+        Raises:
+            GitHubError: no answer arrived, or an error, or JSON of another kind.
+        """
+        call = "the GraphQL query" if path is None else f"{method} {path}"
         if not self._token:
-            raise GitHubError(f"GitHub: {doing}: no token; set the input `token`")
+            raise GitHubError(f"GitHub: {call}: no token; set the input `token`")
         if not (self._token.isascii() and self._token.isprintable()):
-            raise GitHubError(f"GitHub: {doing}: the input `token` must be printable ASCII")
+            raise GitHubError(f"GitHub: {call}: the input `token` must be printable ASCII")
         url = self._graphql if path is None else self._repository + path
         try:
-            answer = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **content)
+            response = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **content)
         except RequestException as error:
             problem = f"no answer from {url}: {error}; check GITHUB_API_URL and the proxy settings"
         else:
-            document = _decoded(answer)
-            if not 200 <= answer.status_code < 300:
-                problem = _refusal(answer, document)
+            document = _parse_json(response)
+            if not 200 <= response.status_code < 300:
+                problem = _describe_error(response, document)
             elif isinstance(document, kind):
-                return document, "next" in answer.links
+                return document, "next" in response.links
             else:
-                problem = f"{answer.status_code} with no JSON {kind.__name__}; check GITHUB_API_URL"
-        raise GitHubError(display.printable(scrub(f"GitHub: {doing}: {problem}", (self._token,))))
+                problem = f"{response.status_code} with no JSON {kind.__name__}; check GITHUB_API_URL"
+        raise GitHubError(display.printable(scrub(f"GitHub: {call}: {problem}", (self._token,))))
 
 
-def _decoded(answer: Response) -> Any:
+def _parse_json(response: Response) -> Any:
+    """Return the JSON of a response; None if it has none."""
     try:
-        return answer.json()
+        return response.json()
     except ValueError:
         return None
 
 
-def _refusal(answer: Response, document: Any) -> str:
-    """Return the status, GitHub's message and the remedy."""
-    text, message = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
+def _describe_error(response: Response, document: Any) -> str:
+    """Return the status of an error response, GitHub's message and the remedy."""
+    text, message = str(response.status_code), document.get("message") if isinstance(document, dict) else None
     if isinstance(message, str):
         text = f"{text}: {display.shorten(message, _LONGEST_MESSAGE)}"
-    if answer.headers.get("X-RateLimit-Remaining") == "0" or "Retry-After" in answer.headers:
+    if response.headers.get("X-RateLimit-Remaining") == "0" or "Retry-After" in response.headers:
         return f"{text}; GitHub limits the token's requests: run again later"
-    match answer.status_code:
+    match response.status_code:
         case 401:
             return f"{text}; check the input `token`"
         case 403 | 404:

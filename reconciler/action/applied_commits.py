@@ -80,8 +80,8 @@ def _is_descendant(job: Job, newer: str) -> bool:
 def _newer_applied_commits(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield newer commits whose apply has begun, newest first, and their status."""
     owner, _, name = job.context.repository.partition("/")
-    variables, more = {"owner": owner, "name": name, "branch": branch, "context": _status_context(job)}, True
-    while more:
+    variables, has_next = {"owner": owner, "name": name, "branch": branch, "context": _status_context(job)}, True
+    while has_next:
         history = (job.github.graphql(_HISTORY, **variables)["repository"]["object"] or {}).get("history")
         if history is None:  # an annotated tag, to which no commits are added
             return
@@ -91,4 +91,4 @@ def _newer_applied_commits(job: Job, branch: str) -> Iterator[tuple[str, dict[st
             status = (commit["status"] or {}).get("context")
             if status:
                 yield commit["oid"], status
-        more, variables["after"] = history["pageInfo"]["hasNextPage"], history["pageInfo"]["endCursor"]
+        has_next, variables["after"] = history["pageInfo"]["hasNextPage"], history["pageInfo"]["endCursor"]

@@ -28,7 +28,7 @@ from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError, StalePlanError
-from reconciler.operations.apply import apply as carry_out
+from reconciler.operations.apply import apply as apply_to_catalogs
 from reconciler.planner.plan import Plan, check_blocked
 
 _OTHER_OPTIONS = "one of the inputs `select`, `adopt`, `take-over` or `recreate-lost`"
@@ -48,7 +48,7 @@ def apply(job: Job) -> StepOutcome:
             FailureReason.NOT_APPROVED, f"pull request {pull_request.number} is not merged; apply runs after the merge"
         )
     if job.inputs.plan_file:
-        return _apply_saved(job)
+        return _apply_saved_plan(job)
     current = job.plan()
     if current.is_empty and (not current.blocked or job.inputs.skip_blocked):
         if job.inputs.require_approved_plan:
@@ -57,7 +57,7 @@ def apply(job: Job) -> StepOutcome:
         return StepOutcome(page=plan_summary(current), plan=current)
     if not job.inputs.skip_blocked:
         check_blocked(current)
-    return _carry_out(job, _approved_plan(job, current) if job.inputs.require_approved_plan else current)
+    return _apply_plan(job, _approved_plan(job, current) if job.inputs.require_approved_plan else current)
 
 
 # ---- approval --------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def _find_approval(job: Job) -> tuple[PullRequest, Approval]:
     return pull_request, _approval_of(job, pull_request)
 
 
-def _check_saved(job: Job, saved: Plan) -> None:
+def _check_saved_plan(job: Job, saved: Plan) -> None:
     """Check that ``saved`` has the expected digest, or else the approved one.
 
     Raises:
@@ -133,7 +133,7 @@ def _check_same_options(job: Job, current: Plan) -> None:
         RefusedError: it was not, so some approved changes may not have been planned.
     """
     pull_request = job.merged_pull_request
-    comment = None if pull_request is None else _plan_comment(job, pull_request)
+    comment = None if pull_request is None else _find_plan_comment(job, pull_request)
     approval = read_approval(comment.body) if comment else None
     if pull_request is not None and approval is not None and approval.options_digest != options_digest(current):
         raise _plan_changed_error(pull_request, approval, current, _OTHER_OPTIONS)
@@ -150,7 +150,7 @@ def _plan_changed_error(pull_request: PullRequest, approval: Approval, current: 
     )
 
 
-def _plan_comment(job: Job, pull_request: PullRequest) -> Comment | None:
+def _find_plan_comment(job: Job, pull_request: PullRequest) -> Comment | None:
     """Return the comment on the plan of the merged commit.
 
     Without one, it is the newest comment on a plan with this key, or None.
@@ -176,7 +176,7 @@ def _approval_of(job: Job, pull_request: PullRequest) -> Approval:
     Raises:
         RefusedError: there is none, somebody else has edited the comment, or it approves another commit.
     """
-    comment = _plan_comment(job, pull_request)
+    comment = _find_plan_comment(job, pull_request)
     approval = read_approval(comment.body) if comment else None
     if comment is None:
         reason = (
@@ -202,20 +202,20 @@ def _approval_of(job: Job, pull_request: PullRequest) -> Approval:
 # ---- execution -------------------------------------------------------------------------------------------------------
 
 
-def _apply_saved(job: Job) -> StepOutcome:
+def _apply_saved_plan(job: Job) -> StepOutcome:
     try:
         saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
     except OSError as error:
         raise PlanFileError(f"plan-file {display.printable(job.inputs.plan_file)}: {error.strerror}") from None
     job.secrets.check("the plan", saved.to_json())
-    _check_saved(job, saved)
+    _check_saved_plan(job, saved)
     try:
-        return _carry_out(job, saved)
+        return _apply_plan(job, saved)
     except StalePlanError as error:
         raise RefusedError(FailureReason.PLAN_CHANGED, str(error), compare_plans(saved, job.plan())) from None
 
 
-def _carry_out(job: Job, plan: Plan) -> StepOutcome:
+def _apply_plan(job: Job, plan: Plan) -> StepOutcome:
     """Apply ``plan``, record that on the commit, and return the outcome.
 
     Raises:
@@ -224,7 +224,7 @@ def _carry_out(job: Job, plan: Plan) -> StepOutcome:
     check_not_superseded(job, plan)
     stop, manifest = threading.Event(), job.manifest  # loaded before `verbatim`, in which the runner ignores masks
     with verbatim("Apply"), _stop_on_signals(stop):
-        report = carry_out(
+        report = apply_to_catalogs(
             plan,
             manifest,
             journal=job.context.temporary / "lancens-journal",
@@ -239,7 +239,7 @@ def _carry_out(job: Job, plan: Plan) -> StepOutcome:
         set_commit_status(job, plan, "success" if report.ok else "failure")
     except GitHubError as error:  # the status says already that apply has begun
         annotate("warning", str(error), title="lancens: no commit status")
-    return _outcome(job, plan, report)
+    return _apply_outcome(job, plan, report)
 
 
 def _event_handler(job: Job, plan: Plan) -> Callable[[Event], None]:
@@ -258,7 +258,7 @@ def _event_handler(job: Job, plan: Plan) -> Callable[[Event], None]:
     return handle
 
 
-def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepOutcome:
+def _apply_outcome(job: Job, plan: Plan, report: ApplyReport) -> StepOutcome:
     outcome = StepOutcome(page=applied_page(plan, report), plan=plan)
     outcome.results = [
         {

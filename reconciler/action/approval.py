@@ -69,7 +69,9 @@ class Approval:
         """
         plan_digests = (plan.manifest.digest, services_digest(plan), options_digest(plan))
         approved = (self.manifest_digest, self.services_digest, self.options_digest)
-        return plan_digests == approved and all(_digest(change) in self.change_digests for change in plan.changes)
+        return plan_digests == approved and all(
+            _digest_change(change) in self.change_digests for change in plan.changes
+        )
 
     def with_approved_data(self, plan: Plan) -> Plan:
         """Return ``plan`` with the dataset versions of the approved plan.
@@ -133,13 +135,13 @@ def comparable_json(entry: Entry) -> str:
     return json.dumps(entry.model_dump(mode="json", exclude=excluded, exclude_defaults=True))
 
 
-def _digest(change: Change) -> bytes:
+def _digest_change(change: Change) -> bytes:
     return hashlib.sha256(comparable_json(change).encode()).digest()[:_DIGEST_BYTES]
 
 
 def approval_line(plan: Plan) -> str:
     """Return the third line of a comment: the digests that approve ``plan``."""
-    changes = base64.b64encode(b"".join(map(_digest, plan.changes))).decode()
+    changes = base64.b64encode(b"".join(map(_digest_change, plan.changes))).decode()
     return (
         f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} "
         f"services={services_digest(plan)} options={options_digest(plan)} changes={changes} -->"

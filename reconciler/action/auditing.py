@@ -53,7 +53,7 @@ def audit(job: Job) -> StepOutcome:
         try:
             problems += missing_roots(manifest)
             session = nullcontext() if inputs.engine == "local" else spark_session(job.spark_options)
-            failure, message = _verdict(run_audit(session, manifest, _audit_options(inputs), report), inputs)
+            failure, message = _audit_failure(run_audit(session, manifest, _audit_options(inputs), report), inputs)
         except RefusedError:
             raise
         except (LancensError, BackendError) as error:
@@ -74,7 +74,7 @@ def audit(job: Job) -> StepOutcome:
     return StepOutcome(page=page, exit_code=exit_code, failure=failure, message=message, report=report_folder)
 
 
-def _verdict(document: AuditDocument, inputs: Inputs) -> tuple[FailureReason | None, str]:
+def _audit_failure(document: AuditDocument, inputs: Inputs) -> tuple[FailureReason | None, str]:
     """Return why the audit fails the step, or None, and the message of the failure."""
     if not document.complete:
         return FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"

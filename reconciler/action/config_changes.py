@@ -77,10 +77,10 @@ def _section(lines: Iterable[str]) -> str:
 
 def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
     """Yield the lines of each catalog and file of variables that differs."""
-    answer = job.github.get(f"/git/trees/{commit}?recursive=1")
-    tree = {str(item["path"]): str(item["sha"]) for item in answer.get("tree", []) if item.get("type") == "blob"}
+    document = job.github.get(f"/git/trees/{commit}?recursive=1")
+    tree = {str(item["path"]): str(item["sha"]) for item in document.get("tree", []) if item.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
-        base = "it has too many files" if answer.get("truncated") else _load_base(job, tree, Path(folder))
+        base = "it has too many files" if document.get("truncated") else _load_base(job, tree, Path(folder))
         if isinstance(base, str):
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
         texts = {} if isinstance(base, str) else _config_texts(base)
@@ -98,9 +98,9 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
         ]
         for path in dict.fromkeys((*job.key.files, *default_files)):
             lines = [*_changed_variables(job, manifest, tree, path, Path(folder, "variables"))]
-            new = "" if path in tree else ", which is new"
+            suffix = "" if path in tree else ", which is new"
             if lines:
-                yield [f"! the variables in {display.printable(path)}{new}", *lines]
+                yield [f"! the variables in {display.printable(path)}{suffix}", *lines]
 
 
 def _changed_variables(

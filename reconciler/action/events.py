@@ -65,10 +65,10 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str, branch: s
     trust = (
         own_trust if own_trust is fork_trust or _head_repository(event, document) == repository.lower() else fork_trust
     )
-    return EVENTS[_QUEUE_EVENT][0] if trust is Trust.FULL and _is_queued(document, branch) else trust
+    return EVENTS[_QUEUE_EVENT][0] if trust is Trust.FULL and _is_from_merge_queue(document, branch) else trust
 
 
-def _is_queued(document: Mapping[str, Any], branch: str) -> bool:
+def _is_from_merge_queue(document: Mapping[str, Any], branch: str) -> bool:
     """Return whether a merge queue made the commit.
 
     The branch of this run, or of the run that triggered it, tells.

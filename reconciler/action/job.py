@@ -242,7 +242,7 @@ class Job:
     def merged_pull_requests(self) -> Sequence[PullRequest]:
         """The pull requests whose merge made the commit of this run.
 
-        There is none or one, unless two have the same head. GitHub also counts a pull request as merged if another one
+        At most one did, unless two have the same head. GitHub also counts a pull request as merged if another one
         contains its head, for instance one that is stacked on it, or a copy from a fork; these are left out.
         """
         context = self.context

@@ -66,9 +66,9 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
             reason = display.printable(f"{entry.reason}. To do: {entry.remedy}")
         if entry.source is not None:
             message = f"{display.address(entry.catalog, *entry.identifier)}: {reason}"
-            file = _relative(entry.source.file, folder, workspace)
+            file = _path_in_checkout(entry.source.file, folder, workspace)
             annotations.append(
-                Annotation(_level(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)
+                Annotation(_level_of(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)
             )
     for level in ("warning", "notice"):
         _print_annotations([annotation for annotation in annotations if annotation.level == level], "changes")
@@ -86,7 +86,7 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
             "error",
             "lancens: the manifest cannot be used",
             display.message(problem.message),
-            _relative(problem.file, folder, workspace),
+            _path_in_checkout(problem.file, folder, workspace),
             problem.line,
             problem.column,
         )
@@ -95,14 +95,14 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
     _print_annotations(annotations, "errors")
 
 
-def _level(entry: Entry) -> Level:
+def _level_of(entry: Entry) -> Level:
     if isinstance(entry, Blocked):
         return "warning"
     removes = entry.would.removes if isinstance(entry, Protection) else entry.removes
     return "warning" if removes else "notice"
 
 
-def _relative(file: str, folder: str, workspace: Path) -> str:
+def _path_in_checkout(file: str, folder: str, workspace: Path) -> str:
     """Return the path of a manifest's file relative to the checkout.
 
     ``file`` is relative to the current folder if it exists there, otherwise to ``folder``.

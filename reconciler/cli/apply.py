@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.applier.report import ApplyReport
-from reconciler.cli.confirming import carry_out, print_summary
+from reconciler.cli.confirming import confirm_and_run, print_summary
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     PlanFlags,
@@ -17,8 +17,8 @@ from reconciler.cli.options import (
     journal_option,
     plan_flags,
 )
+from reconciler.cli.planning import BLOCKED, load_and_plan, print_plan, removal_notes
 from reconciler.cli.saved_plans import load_manifest_of, saved_plan, saved_plan_paths
-from reconciler.cli.showing import BLOCKED, load_and_plan, print_plan, removal_notes
 from reconciler.model import display
 from reconciler.model.errors import LancensError
 
@@ -93,7 +93,7 @@ def command(
         )
         return run.report
 
-    carry_out(plan, run_changes, auto_approve=auto_approve, form=form)
+    confirm_and_run(plan, run_changes, auto_approve=auto_approve, form=form)
 
 
 def _read_or_make_plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan, Manifest]:

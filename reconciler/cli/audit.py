@@ -14,7 +14,7 @@ from reconciler.auditor.records import ROUNDS, Depth, FailOn
 from reconciler.auditor.rules import LIMITS, RULES, rules_to_apply
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, session_options
-from reconciler.cli.results import say
+from reconciler.cli.results import print_line
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
@@ -162,6 +162,6 @@ def _print_summary(document: AuditDocument, folder: Path | None) -> None:
 
     details = worst_lines(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
     for line in (*summary_lines(document), *details):
-        say(line)
+        print_line(line)
     for line in remark_lines(document):
-        say(line, err=True)
+        print_line(line, err=True)

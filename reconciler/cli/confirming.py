@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
-from reconciler.cli.results import say
+from reconciler.cli.results import print_line
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
@@ -51,7 +51,7 @@ def _confirm(plan: Plan, verb: str) -> None:
         raise ApplyError(f"The answer was not `yes`, so there was no {verb.lower()}. Nothing was changed.")
 
 
-def carry_out(
+def confirm_and_run(
     plan: Plan,
     run_changes: Callable[..., ApplyReport],
     *,
@@ -77,12 +77,12 @@ def carry_out(
     if not auto_approve:
         _confirm(plan, verb)
     stop = StopSignal()
-    with show_progress(len(plan.changes), form) as show_event, _interruptible(stop):
+    with show_progress(len(plan.changes), form) as show_event, _stop_on_interrupt(stop):
         report = run_changes(on_event=show_event, stop=stop)
     if form == "json":
         print_summary(report)
     else:
-        say(summary_line(report), err=plan_form != "text")
+        print_line(summary_line(report), err=plan_form != "text")
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)
 
@@ -104,11 +104,11 @@ def show_progress(total: int, form: str = "text") -> Iterator[Callable[[Event], 
         return
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
 
-        def print_line(event: Event) -> None:
+        def print_result(event: Event) -> None:
             if isinstance(event, ChangeResult):
                 click.echo(result_line(event), err=True)
 
-        yield print_line
+        yield print_result
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -132,9 +132,9 @@ def _print_json(event: Event) -> None:
     if isinstance(event, ChangeResult):
         seconds = round(event.seconds, 3)
         outcome = {"status": event.status.value, "seconds": seconds, "message": event.message, "note": event.note}
-        _print_event("ended", **_identify(event.change), **outcome)
+        _print_event("ended", **_change_fields(event.change), **outcome)
     else:
-        _print_event("started", **_identify(event))
+        _print_event("started", **_change_fields(event))
 
 
 def print_summary(report: ApplyReport) -> None:
@@ -143,7 +143,7 @@ def print_summary(report: ApplyReport) -> None:
     _print_event("summary", ok=report.ok, journal=report.journal, **counts)
 
 
-def _identify(change: Change) -> Mapping[str, object]:
+def _change_fields(change: Change) -> Mapping[str, object]:
     return {"action": change.action.value, "address": change.address}
 
 
@@ -152,7 +152,7 @@ def _print_event(event: str, **fields: object) -> None:
 
 
 @contextmanager
-def _interruptible(stop: StopSignal) -> Iterator[None]:
+def _stop_on_interrupt(stop: StopSignal) -> Iterator[None]:
     """Set ``stop`` at the first Ctrl-C or SIGTERM; end the program at the second."""
 
     def on_interrupt(_signal: int, _frame: object) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import CatalogSource, catalog_options, format_option, parallelism_option
-from reconciler.cli.results import say, write_result
+from reconciler.cli.results import print_line, write_result
 
 if TYPE_CHECKING:
     from reconciler.operations.doctor import DoctorCheck
@@ -42,9 +42,9 @@ def command(source: CatalogSource, form: str, parallelism: int) -> None:
         document = {"versions": dict(_versions()), "checks": [asdict(check) for check in checks]}
         write_result(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        say(", ".join(f"{name} {number}" for name, number in _versions()))
+        print_line(", ".join(f"{name} {number}" for name, number in _versions()))
         for line in _table_lines(checks):
-            say(line)
+            print_line(line)
     if any(check.status == "failed" for check in checks):
         sys.exit(1)
 

@@ -8,8 +8,8 @@ import click
 
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option
-from reconciler.cli.results import say
-from reconciler.cli.showing import BLOCKED, plan_and_show
+from reconciler.cli.planning import BLOCKED, plan_and_show
+from reconciler.cli.results import print_line
 from reconciler.model.display import count
 
 
@@ -39,6 +39,6 @@ def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None, run: R
         sys.exit(BLOCKED)
     unmanaged = sum(catalog.unmanaged_tables for catalog in plan.catalogs) if fail_on == "unmanaged" else 0
     if unmanaged:
-        say(f"{count(unmanaged, 'table')} managed by no manifest.", err=True)
+        print_line(f"{count(unmanaged, 'table')} managed by no manifest.", err=True)
     if unmanaged or not plan.is_empty:
         sys.exit(2)

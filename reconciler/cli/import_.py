@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import CatalogSource, catalog_options, out_option, parallelism_option, select_option
-from reconciler.cli.results import check_new_manifest, say, write_result
+from reconciler.cli.results import check_new_manifest, print_line, write_result
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ManifestError, SelectionError
@@ -82,14 +82,14 @@ def command(
         parallelism=parallelism,
     )
     if append is not None:
-        _append(append, source, catalog, options)
+        _append_blocks(append, source, catalog, options)
         return
     manifest = None if source.impl else source.load()
-    result = _import(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
+    result = _import_catalogs(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
     write_result(result.text, out)
     if out is not None:
         wrote = f"Wrote {out}, manifest `{display.name(result.name)}`: {_count_blocks(result)}"
-        say(f"{wrote}; `lancens plan {out}` shows what differs from it.", err=True)
+        print_line(f"{wrote}; `lancens plan {out}` shows what differs from it.", err=True)
 
 
 def _check_target(out: str | None, append: str | None) -> None:
@@ -100,7 +100,7 @@ def _check_target(out: str | None, append: str | None) -> None:
         raise click.UsageError(f"there is no file {append} to append to; -o {append} writes one")
 
 
-def _import(
+def _import_catalogs(
     source: CatalogSource, manifest: Manifest | None, catalog: str | None, folder: Path, options: ImportOptions
 ) -> Imported:
     """Read the catalogs of ``manifest`` or of ``--impl``; return the text to write.
@@ -112,11 +112,11 @@ def _import(
     catalogs_of = None if source.impl else manifest
     result = imported(catalogs_of, options, catalog=catalog, impl=source.impl, config=source.config, folder=folder)
     for remark in result.remarks:
-        say(remark, err=True)
+        print_line(remark, err=True)
     return result
 
 
-def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
+def _append_blocks(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
     """Add the missing blocks to the manifest's file at ``path``.
 
     If the manifest cannot be loaded then, the file is restored.
@@ -146,9 +146,9 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
         identity=manifest.identity,
         templates=variable_values(texts, manifest.expanded, folder),
     )
-    result = _import(source, manifest, catalog, Path(path).parent, options)
+    result = _import_catalogs(source, manifest, catalog, Path(path).parent, options)
     if not result.namespaces and not result.tables and source.impl is None:
-        say(f"{path} has a block for everything; nothing was written.", err=True)
+        print_line(f"{path} has a block for everything; nothing was written.", err=True)
         return
     before = Path(path).read_bytes()
     case_folding = {
@@ -160,7 +160,7 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
     except ManifestError:
         write_file(path, before)
         raise
-    say(f"Added to {path}: {_count_blocks(result)}; every other line is unchanged.", err=True)
+    print_line(f"Added to {path}: {_count_blocks(result)}; every other line is unchanged.", err=True)
 
 
 def _count_blocks(result: Imported) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli.options import DEFAULT_MANIFEST, complete_impl, out_option
-from reconciler.cli.results import check_new_manifest, say, write_result
+from reconciler.cli.results import check_new_manifest, print_line, write_result
 
 
 @click.command("init")
@@ -32,4 +32,6 @@ def command(impl: str, name: str | None, out: str | None) -> None:
     check_new_manifest(out, "init")
     write_result(first_manifest(impl, name_after(name or Path.cwd().name)), out)
     if out is not None:
-        say(f"Wrote {out}. Fill in its `config`; then `lancens import --append {out}` adds what is there.", err=True)
+        print_line(
+            f"Wrote {out}. Fill in its `config`; then `lancens import --append {out}` adds what is there.", err=True
+        )

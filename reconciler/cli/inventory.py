@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, session_options
-from reconciler.cli.results import say
+from reconciler.cli.results import print_line
 from reconciler.model.display import count
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(
       lancens inventory prod.yaml -o inventory.parquet --master 'local[4]'
       lancens inventory | jq -r 'select(.kind == "table").location'
     """
-    form = form or _form_of(out)
+    form = form or _format_by_suffix(out)
     if out is None and form != "json":
         raise click.UsageError(f"only JSON can be written to stdout: name a file for {form} with -o")
     from reconciler.pipeline.inventory import write_inventory
@@ -62,13 +62,13 @@ def command(
     inventory = write_inventory(manifest, out, form, session, partitions=partitions, parallelism=parallelism)
     if out is not None:
         counts = f"{count(inventory.namespaces, 'namespace')}, {count(inventory.tables, 'table')}"
-        say(f"Wrote {out}: {counts}.", err=True)
+        print_line(f"Wrote {out}: {counts}.", err=True)
     if inventory.unread:
         _print_failures(inventory.unread)
         sys.exit(1)
 
 
-def _form_of(out: str | None) -> Form:
+def _format_by_suffix(out: str | None) -> Form:
     """Return the format by the suffix of the file; JSON for stdout."""
     if out is None:
         return "json"
@@ -84,7 +84,7 @@ def _print_failures(failures: Sequence[ReadFailure]) -> None:
         message = failure.message
         if message.startswith(f"{failure.catalog} ("):  # the address names the catalog already
             message = message.partition("): ")[2]
-        say(f"{failure.address}: {message}", err=True)
+        print_line(f"{failure.address}: {message}", err=True)
     hidden = len(failures) - _MOST_SHOWN
     note = f", of which {hidden:,} are not shown" if hidden > 0 else ""
     click.echo(f"Not complete: {count(len(failures), 'namespace')} could not be read{note}.", err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.confirming import carry_out
+from reconciler.cli.confirming import confirm_and_run
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
@@ -24,9 +24,9 @@ from reconciler.cli.options import (
     plan_format_option,
     select_option,
 )
-from reconciler.cli.results import check_plan_file, inform, write_result
+from reconciler.cli.planning import BLOCKED, print_plan
+from reconciler.cli.results import check_plan_file, print_progress, write_result
 from reconciler.cli.saved_plans import load_manifest_of, saved_plan, saved_plan_paths
-from reconciler.cli.showing import BLOCKED, print_plan
 from reconciler.model import display
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def command(
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
         write_result(plan.to_json(), out, private=True)
-        inform(display.message(f"Saved to {out}; `lancens maintain {out}` carries out these jobs."))
+        print_progress(display.message(f"Saved to {out}; `lancens maintain {out}` carries out these jobs."))
     if not plan.is_empty and out is None and not dry_run:
 
         def run_jobs(**callbacks: Any) -> ApplyReport:
@@ -132,7 +132,7 @@ def command(
 
         # Spark starts before its Ctrl-C handler is replaced.
         with _executors(spark) as executors:
-            carry_out(plan, run_jobs, auto_approve=auto_approve, verb="Maintain", plan_form=form)
+            confirm_and_run(plan, run_jobs, auto_approve=auto_approve, verb="Maintain", plan_form=form)
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):
@@ -173,5 +173,5 @@ def _plan_jobs(
     started = monotonic()
     plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
     datasets = sum(catalog.desired_objects for catalog in plan.catalogs)
-    inform(f"Looked at {display.count(datasets, 'dataset')}  {monotonic() - started:.1f} s")
+    print_progress(f"Looked at {display.count(datasets, 'dataset')}  {monotonic() - started:.1f} s")
     return plan, manifest

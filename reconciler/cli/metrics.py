@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.results import check_folder, say
+from reconciler.cli.results import check_folder, print_line
 from reconciler.model.errors import LancensError, MissingExtraError
 from reconciler.model.files import write_file
 from reconciler.operations.profile import Profile, span
@@ -208,4 +208,4 @@ def _write_after_error(error: BaseException, run: RunMetrics, path: str) -> None
     try:
         run.write(path, code if isinstance(code, int) else 0)
     except LancensError as failure:
-        say(str(failure), err=True)
+        print_line(str(failure), err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from reconciler.cli.results import inform, say
+from reconciler.cli.results import print_line, print_progress
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
@@ -189,7 +189,7 @@ class CatalogSource:
 
         manifest = load(*paths, variables=self.variables, policy=self.policy(checking=checking), traced=traced)
         for warning in () if is_quiet() else manifest.warnings:
-            say(f"Warning: {warning}", err=True)
+            print_line(f"Warning: {warning}", err=True)
         return manifest
 
     def load_existing(self, select: Sequence[str] = ()) -> Manifest:
@@ -207,7 +207,7 @@ class CatalogSource:
         for missing in missing_roots(manifest, selected_catalogs(manifest, select)[1]):
             if self.impl is not None:
                 raise ConfigError(f"{missing} Nothing was read.")
-            say(missing, err=True)
+            print_line(missing, err=True)
         return manifest
 
 
@@ -404,7 +404,7 @@ def _choose_session(engine: str | None, master: str | None, conf: dict[str, str]
 
 @contextmanager
 def _local_session() -> Iterator[None]:
-    inform(
+    print_progress(
         "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
         f"cores and machines: pip install '{installed_as()}[spark]'"
     )

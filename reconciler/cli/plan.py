@@ -9,8 +9,8 @@ import click
 
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import PlanFlags, engine_options, full_option, plan_flags, plan_format_option
-from reconciler.cli.results import check_folder, check_plan_file, inform, write_result
-from reconciler.cli.showing import BLOCKED, plan_and_show
+from reconciler.cli.planning import BLOCKED, plan_and_show
+from reconciler.cli.results import check_folder, check_plan_file, print_progress, write_result
 from reconciler.model import display
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def command(
     plan = plan_and_show(run, flags, form, full=full, spark=spark, profile_path=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
-        inform(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))
+        print_progress(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty:

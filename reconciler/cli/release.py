@@ -6,9 +6,9 @@ from functools import partial
 
 import click
 
-from reconciler.cli.confirming import carry_out
+from reconciler.cli.confirming import confirm_and_run
 from reconciler.cli.options import CatalogSource, complete_address, journal_option, parallelism_option, source_options
-from reconciler.cli.showing import print_plan
+from reconciler.cli.planning import print_plan
 
 
 @click.command("release")
@@ -47,4 +47,4 @@ def command(
     print_plan(plan, "text", full=True)
     if not plan.is_empty:
         run_changes = partial(release, plan, manifest, journal=journal, parallelism=parallelism)
-        carry_out(plan, run_changes, auto_approve=auto_approve, verb="Release")
+        confirm_and_run(plan, run_changes, auto_approve=auto_approve, verb="Release")

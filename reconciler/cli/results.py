@@ -14,12 +14,12 @@ PLAN_SUFFIX = ".json"
 """The suffix that distinguishes saved plans from manifests."""
 
 
-def say(text: str, *, err: bool = False) -> None:
+def print_line(text: str, *, err: bool = False) -> None:
     """Print one line on stdout or stderr, with control characters escaped."""
     click.echo(display.message(text), err=err)
 
 
-def inform(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print a line on progress to stderr, unless ``--quiet`` was given."""
     if not is_quiet():
         click.echo(text, err=True)

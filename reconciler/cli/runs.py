@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from reconciler.cli.options import journal_option
-from reconciler.cli.results import say
+from reconciler.cli.results import print_line
 from reconciler.model.display import count
 from reconciler.model.errors import PlanFileError
 
@@ -24,9 +24,9 @@ def command(journal: str) -> None:
 
     runs = list_runs(JournalFolder(journal))
     for run in runs:
-        say(run.line)
+        print_line(run.line)
     incomplete = sum(not run.is_complete for run in runs)
     if incomplete:
         raise PlanFileError(f"{count(incomplete, 'journal')} of {len(runs):,} incomplete; `lancens show RUN` says more")
     if not runs:
-        say(f"There is no journal in {journal}.", err=True)
+        print_line(f"There is no journal in {journal}.", err=True)

@@ -102,7 +102,7 @@ def _catalogs_to_serve(
     """Return a manifest's catalogs below their names, or that of ``--impl`` as root."""
     from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 
-    secrets = [secret for connection in connections.values() for secret in _secrets(connection.spec)]
+    secrets = [secret for connection in connections.values() for secret in _secrets_of(connection.spec)]
     backends = {name: connection.backend for name, connection in connections.items()}
     if source.impl is None:
         return ManyCatalogs(backends, secrets, extra_locations)
@@ -110,7 +110,7 @@ def _catalogs_to_serve(
     return OneCatalog(backend, secrets, extra_locations)
 
 
-def _secrets(spec: CatalogSpec) -> Iterator[str]:
+def _secrets_of(spec: CatalogSpec) -> Iterator[str]:
     """Yield the secrets in the configuration of a catalog, which no response may contain."""
     yield from spec.secrets
     for key, value in spec.properties.items():

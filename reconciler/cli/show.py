@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli.options import CatalogSource, full_option, journal_option, manifest_options, plan_format_option
+from reconciler.cli.planning import print_plan
 from reconciler.cli.results import write_result
 from reconciler.cli.saved_plans import read_plan
-from reconciler.cli.showing import print_plan
 from reconciler.model import display
 from reconciler.model.errors import LancensError, PlanFileError
 

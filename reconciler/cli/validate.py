@@ -10,7 +10,7 @@ from datetime import date
 import click
 
 from reconciler.cli.options import CatalogSource, format_option, manifest_options
-from reconciler.cli.results import say, write_result
+from reconciler.cli.results import print_line, write_result
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ManifestError
@@ -46,4 +46,6 @@ def command(source: CatalogSource, form: str) -> None:
         counts = {f"{kind}s": number for kind, number in manifest.counts.items()}
         write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counts})))
         return
-    say(f"{manifest.name} is valid: {', '.join(count(number, kind) for kind, number in manifest.counts.items())}.")
+    print_line(
+        f"{manifest.name} is valid: {', '.join(count(number, kind) for kind, number in manifest.counts.items())}."
+    )

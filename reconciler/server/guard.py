@@ -61,7 +61,7 @@ class TokenFile:
         self._version: tuple[int, ...] | None
         self._digest: bytes | None
         try:
-            self._version, self._digest = self._file_version(), _digest(_token_in(self._path))
+            self._version, self._digest = self._file_version(), _digest(_read_token(self._path))
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror or error}") from None
 
@@ -75,16 +75,16 @@ class TokenFile:
         except OSError:
             version = None
         if version != self._version:
-            self._version, self._digest = version, self._read_again()
+            self._version, self._digest = version, self._reload()
         return self._digest
 
     def _file_version(self) -> tuple[int, ...]:
         status = self._path.stat()
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
-    def _read_again(self) -> bytes | None:
+    def _reload(self) -> bytes | None:
         try:
-            digest = _digest(_token_in(self._path))
+            digest = _digest(_read_token(self._path))
         except (ConfigError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             logger.warning("a token is no longer valid", extra={"fields": {"file": str(self._path), "why": reason}})
@@ -129,7 +129,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def _token_in(path: Path) -> str:
+def _read_token(path: Path) -> str:
     """Return the token in a file.
 
     Raises:

@@ -31,8 +31,8 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             # The text of an unexpected error may hold secrets; its position does not.
             line["error"] = record.exc_info[0].__name__
-            at = traceback.extract_tb(record.exc_info[2])[-1:]
-            line["at"] = f"{at[0].filename}:{at[0].lineno}" if at else ""
+            frames = traceback.extract_tb(record.exc_info[2])[-1:]
+            line["at"] = f"{frames[0].filename}:{frames[0].lineno}" if frames else ""
         return json.dumps(line)
 
 

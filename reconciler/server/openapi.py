@@ -72,9 +72,9 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
         for path, methods in operation.routes.items():
             for method in methods:
                 paths.setdefault(path, {})[method.lower()] = _describe_route(operation, path, method)
-        for name in (operation.name, *(early for early, now in ALIASES.items() if now == operation.name)):
-            current = name == operation.name and operation.path is None
-            described = _describe_operation(operation, operation.name if current else f"post{name}")
+        for name in (operation.name, *(alias for alias, current in ALIASES.items() if current == operation.name)):
+            is_current = name == operation.name and operation.path is None
+            described = _describe_operation(operation, operation.name if is_current else f"post{name}")
             if operation.takes_data:
                 described["parameters"] = [_query("id"), _DELIMITER, _query("mode"), _query("properties")]
             paths[f"/{name}"] = {"post": described}
@@ -140,10 +140,10 @@ def _error_responses(statuses: Iterable[str]) -> dict[str, Any]:
 
 def _list_operations() -> dict[str, Any]:
     summary = "The names of the operations that every catalog here supports."
-    done = {"description": "Done.", "content": {"application/json": {"schema": _OPERATION_NAMES}}}
+    success = {"description": "Done.", "content": {"application/json": {"schema": _OPERATION_NAMES}}}
     # The operation names no object, and has no body.
     errors = _error_responses(_ERROR_DESCRIPTIONS.keys() - {"404", "406", "409", "413"})
-    return {"operationId": "ListOperations", "summary": summary, "responses": {"200": done, **errors}}
+    return {"operationId": "ListOperations", "summary": summary, "responses": {"200": success, **errors}}
 
 
 def _describe_server_route(

@@ -212,10 +212,10 @@ class _Process:
             remaining = deadline - time.monotonic()
             if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
                 raise TimeoutError
-            part = os.read(descriptor, length - len(received))
-            if not part:
+            chunk = os.read(descriptor, length - len(received))
+            if not chunk:
                 raise EOFError
-            received += part
+            received += chunk
         return received
 
     def wait(self) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.metrics import RunMetrics
 from reconciler.cli.options import PlanFlags
-from reconciler.cli.results import inform, write_result
+from reconciler.cli.results import print_progress, write_result
 from reconciler.model import display
 from reconciler.pipeline.progress import is_quiet
 
@@ -52,9 +52,9 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
             allow_mass_removal=True,
             parallelism=flags.parallelism,
         )
-    inform(f"{read_line(plan)}  {monotonic() - started:.1f} s")
+    print_progress(f"{read_line(plan)}  {monotonic() - started:.1f} s")
     for missing in missing_roots(manifest, [catalog.name for catalog in plan.catalogs if catalog.impl == "dir"]):
-        inform(f"{missing} The first change creates it.")
+        print_progress(f"{missing} The first change creates it.")
     return plan, manifest
 
 
