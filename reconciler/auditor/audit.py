@@ -51,7 +51,7 @@ from reconciler.auditor.totals import (
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
-from reconciler.operations.connections import catalog_specs, secret_places_of
+from reconciler.operations.connections import catalog_specs, secret_locations_of
 from reconciler.operations.plan import reference
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.tasks import probe_tasks, row_tasks
@@ -155,7 +155,9 @@ def audit(
 def _with_manifest_locations(document: AuditDocument, manifest: Manifest) -> AuditDocument:
     """Return ``document`` with placeholders, as in the manifest, for locations from the environment or a file."""
     quoted = partial(json.dumps, ensure_ascii=False)
-    replacements = {quoted(location)[1:-1]: quoted(text)[1:-1] for location, text in secret_places_of(manifest).items()}
+    replacements = {
+        quoted(location)[1:-1]: quoted(text)[1:-1] for location, text in secret_locations_of(manifest).items()
+    }
     return (
         AuditDocument.model_validate_json(location_hider(replacements)(document.model_dump_json()))
         if replacements

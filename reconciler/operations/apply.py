@@ -20,7 +20,7 @@ from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
-from reconciler.operations.connections import Connection, open_connections, places_of, read_all
+from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.facts import ask_locations, links_to, problem_of
 from reconciler.operations.manifests import expect
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
@@ -114,17 +114,17 @@ def apply(
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
-        whole, sources = verified(plan, manifest, connections, parallelism)
-        mirrored = check_vanished(whole, sources, connections, parallelism)
+        replanned, sources = verified(plan, manifest, connections, parallelism)
+        mirrored = check_vanished(replanned, sources, connections, parallelism)
         if not allow_mass_removal:
-            _check_counts(whole, sources, mirrored, connections, parallelism)
-        return carry_out(whole, plan, connections, parallelism, journal, on_event, stop, profile)
+            _check_counts(replanned, sources, mirrored, connections, parallelism)
+        return carry_out(replanned, plan, connections, parallelism, journal, on_event, stop, profile)
 
 
 def verified(
     plan: Plan, manifest: Manifest, connections: Mapping[str, Connection], parallelism: int
 ) -> tuple[Plan, Mapping[str, CatalogInput]]:
-    """Return a plan as replanned from its recorded states, and the planner's input for each catalog.
+    """Replan ``plan`` from its recorded states; return it with the planner's input for each catalog.
 
     Raises:
         StalePlanError: a catalog, a default location or a leftover has changed since; nothing was written.
@@ -133,20 +133,22 @@ def verified(
     """
     check_services(plan, manifest, connections)
     sources = {name: _source(plan, connection) for name, connection in connections.items()}
-    known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
+    known = {name: (source, _confirmed_leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
-    def present_places(recorded: RecordedCatalog) -> PresentLocations:
+    def present_locations(recorded: RecordedCatalog) -> PresentLocations:
         tables = _table_facts(recorded, connections[recorded.source.desired.name], parallelism)
         locations = (facts.location for facts in tables.values())
         return PresentLocations(tables, links_to(locations, recorded.source.live.tables.values()))
 
-    with _missing_values(manifest):
-        whole = replan(plan, reference(manifest), manifest.thresholds, known, present_places, places_of(manifest))
-    return whole, sources
+    with _missing_values_first(manifest):
+        replanned = replan(
+            plan, reference(manifest), manifest.thresholds, known, present_locations, shown_locations_of(manifest)
+        )
+    return replanned, sources
 
 
 @contextmanager
-def _missing_values(manifest: Manifest) -> Iterator[None]:
+def _missing_values_first(manifest: Manifest) -> Iterator[None]:
     """Raise ManifestError instead of PlanFileError if the plan may show a root that has no value here."""
     try:
         yield
@@ -212,8 +214,8 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
     return input_of(connection, options_in(connection, plan.options))
 
 
-def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Key]:
-    """Return the keys of leftovers that the catalog confirms or has done, and of a hindering list of objects.
+def _confirmed_leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Key]:
+    """Return the keys of planned leftovers that are still no tables, and of a list of objects in the way.
 
     Raises:
         StalePlanError: an entry to be removed is no leftover.
@@ -221,11 +223,11 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     """
     name = connection.spec.name
     named = [change for change in plan.changes_of(name) if change.code is ReasonCode.LEFTOVER]
-    hindering = {
+    object_lists = {
         entry.key for entry in (*plan.changes, *plan.blocked) if entry.catalog == name and entry.code in _HINDERED
     }
     if not named:
-        return hindering
+        return object_lists
     backend = connection.backend
     with connection.spec.errors():
         left = {leftover.id for leftover in backend.leftovers(source.desired.scope)}
@@ -236,7 +238,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         ]
     if in_use:
         raise StalePlanError(f"{count(len(in_use), 'leftover')} of interrupted runs moved since it was made", *in_use)
-    return hindering | {change.key for change in named}
+    return object_lists | {change.key for change in named}
 
 
 def _table_facts(
@@ -278,18 +280,17 @@ def _check_counts(
         if summary.name not in sources:
             continue
         connection = connections[summary.name]
-        going = {
+        removed = {
             change.identifier
             for change in plan.changes_of(summary.name)
             if (change.action is Action.DEREGISTER_TABLE or change.removes_tags or change.recreates)
             and change.code is not ReasonCode.LEFTOVER
         }
         tables = mirrored.get(summary.name, summary.mirrored_tables)
-        true = summary.model_copy(update={"mirrored_tables": tables})
+        with_mirror_count = summary.model_copy(update={"mirrored_tables": tables})
         with connection.spec.errors():
-            counted.append(
-                with_live_count(true, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
-            )
+            source, backend = sources[summary.name], connection.backend
+            counted.append(with_live_count(with_mirror_count, plan.thresholds, source, removed, backend, parallelism))
     check_removals(plan.model_copy(update={"catalogs": tuple(counted)}))
 
 
@@ -312,7 +313,7 @@ def check_vanished(
         StalePlanError: a table to be removed exists in the source.
         CatalogError: a source could not be read.
     """
-    vanishing = {name: gone for name, source in sources.items() if (gone := _unmirrored(plan, source))}
+    vanishing = {name: tables for name, source in sources.items() if (tables := _unmirrored(plan, source))}
     mirrors = {name: mirror for name in vanishing if (mirror := sources[name].desired.mirror) is not None}
     followed = sorted({mirror.origin for mirror in mirrors.values()})
     scans = read_all(
@@ -320,12 +321,12 @@ def check_vanished(
         lambda connection: connection.backend.scan(connection.desired.scope),
         parallelism,
     )
-    remains = {name: _remains(plan, name, scan) for name, scan in zip(followed, scans, strict=True)}
+    tables_after = {name: _tables_after(plan, name, scan) for name, scan in zip(followed, scans, strict=True)}
     counts: dict[str, int] = {}
     existing: list[str] = []
     for name, mirror in mirrors.items():
         source = sources[name]
-        mirror_tables = mirrored(source.desired, mirror, source.capabilities, remains[mirror.origin])
+        mirror_tables = mirrored(source.desired, mirror, source.capabilities, tables_after[mirror.origin])
         counts[name] = mirror_tables.tables
         for table in sorted(vanishing[name] & mirror_tables.desired.tables.keys()):
             origin = display.address(mirror.origin, *mirror_tables.origins_of(table)[0])
@@ -353,8 +354,8 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
     )
 
 
-def _remains(plan: Plan, catalog: str, live: Snapshot) -> TablesAfterPlan:
-    """Return the tables that a catalog has after the plan."""
+def _tables_after(plan: Plan, catalog: str, live: Snapshot) -> TablesAfterPlan:
+    """Return the names of the tables that a catalog has once ``plan`` is applied, by its live state."""
     names = set(live.tables)
     for change in plan.changes_of(catalog):
         if change.kind == "table":

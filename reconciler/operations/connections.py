@@ -132,9 +132,9 @@ class Connection:
         credentials = self.backend.config.credentials
         plain = {plain_key(self.spec.impl, key): value for key, value in self.spec.properties.items()}
         names = [key for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))]
-        seen, identity = self.spec.portable, self.backend.config.identity()
-        bound = {key: seen.get(plain[key], plain[key]) for key in names}
-        text = json.dumps([seen.get(identity, identity), bound])
+        portable, identity = self.spec.portable, self.backend.config.identity()
+        bound = {key: portable.get(plain[key], plain[key]) for key in names}
+        text = json.dumps([portable.get(identity, identity), bound])
         return slow_digest(text, f"{self.desired.owner} {self.spec.impl}")[:16]
 
 
@@ -161,7 +161,7 @@ def catalog_specs(
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
             secrets=(*config.secrets, *manifest.catalogs[name].places),
-            portable=dict(chain.from_iterable(_portable(manifest.folder, path) for path in config.relative)),
+            portable=dict(chain.from_iterable(_portable_forms(manifest.folder, path) for path in config.relative)),
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
@@ -180,17 +180,17 @@ def _namespace_properties(desired: DesiredCatalog) -> Mapping[Identifier, Mappin
     }
 
 
-def _seen_from(folder: str, location: str) -> str:
+def _relative_to(folder: str, location: str) -> str:
     """Return ``location`` relative to ``folder``, beginning with ``./`` or ``../``."""
     path = Path(os.path.relpath(location, folder)).as_posix()
     return path if path.startswith("../") else f"./{path}"
 
 
-def _portable(folder: str, location: str) -> Iterator[tuple[str, str]]:
+def _portable_forms(folder: str, location: str) -> Iterator[tuple[str, str]]:
     """Yield each form of ``location`` with its path relative to ``folder``."""
-    yield location, _seen_from(folder, location)
+    yield location, _relative_to(folder, location)
     real = os.path.realpath(location)
-    yield locations.normalise(real), _seen_from(os.path.realpath(folder), real)
+    yield locations.normalise(real), _relative_to(os.path.realpath(folder), real)
 
 
 def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:
@@ -248,26 +248,26 @@ def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, Re
     return configs
 
 
-def places_of(manifest: Manifest) -> dict[str, str]:
-    """Return resolved locations, each with the text that a plan shows for it.
+def shown_locations_of(manifest: Manifest) -> dict[str, str]:
+    """Return the text that a plan shows for each resolved location.
 
-    Those of all catalogs count, as a table of one may be below the root of another; but not the root of one that needs
-    a value that is missing.
+    The locations of all catalogs are included, as a table of one may be below the root of another. A root whose
+    placeholders have no value is left out.
     """
     texts: dict[str, str] = {}
     for _, catalog in sorted(manifest.catalogs.items()):
         with suppress(ManifestError):
             config = catalog.resolve_config()
-            texts |= {location: _seen_from(manifest.folder, location) for location in config.relative} | dict(
+            texts |= {location: _relative_to(manifest.folder, location) for location in config.relative} | dict(
                 config.places
             )
         texts |= catalog.places
     return texts
 
 
-def secret_places_of(manifest: Manifest) -> dict[str, str]:
-    """Return those of :func:`places_of` that no output shows: from the environment or a file."""
-    return {location: text for location, text in places_of(manifest).items() if "${" in text}
+def secret_locations_of(manifest: Manifest) -> dict[str, str]:
+    """Return the part of :func:`shown_locations_of` that comes from the environment or a file."""
+    return {location: text for location, text in shown_locations_of(manifest).items() if "${" in text}
 
 
 def read_all(
@@ -281,11 +281,11 @@ def read_all(
         CatalogError: a catalog could not be read completely.
     """
 
-    def guarded(connection: Connection) -> ResultT:
+    def read_one(connection: Connection) -> ResultT:
         with connection.spec.errors():
             return read(connection)
 
-    return in_parallel(guarded, connections, parallelism)
+    return in_parallel(read_one, connections, parallelism)
 
 
 def missing_root(backend: Backend) -> str | None:
@@ -304,7 +304,7 @@ def missing_roots(manifest: Manifest, names: Collection[str] | None = None) -> l
 
     Outside a plan, a typo would pass unnoticed.
     """
-    sentences, hide = [], location_hider(secret_places_of(manifest))
+    sentences, hide = [], location_hider(secret_locations_of(manifest))
     for spec in catalog_specs(manifest, names):
         with spec.connect() as backend:
             root = missing_root(backend)

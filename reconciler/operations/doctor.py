@@ -20,7 +20,7 @@ from reconciler.model.display import count
 from reconciler.model.errors import CatalogError, ErrorCode, LancensError
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import join
-from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root, secret_places_of
+from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root, secret_locations_of
 from reconciler.planner.placeholders import location_hider
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Status = Literal["ok", "warning", "failed"]
 
 _SKEW_SECONDS = 60  # AWS and most tokens allow five minutes; warn well before that.
 _ROUND_TRIPS = 3
-_NOT_THERE = {ErrorCode.TABLE_NOT_FOUND, ErrorCode.NAMESPACE_NOT_FOUND}
+_MISSING = {ErrorCode.TABLE_NOT_FOUND, ErrorCode.NAMESPACE_NOT_FOUND}
 _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 
 
@@ -62,7 +62,7 @@ def doctor(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> lis
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
     catalogs = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
-    hide = location_hider(secret_places_of(manifest))
+    hide = location_hider(secret_locations_of(manifest))
     return [replace(check, detail=hide(check.detail)) for checks in catalogs for check in checks]
 
 
@@ -83,17 +83,17 @@ class _Doctor:
         self._backend = backend
 
     def checks(self) -> Iterator[DoctorCheck]:
-        capabilities, took = self._tried(self._backend.capabilities)
+        capabilities, seconds = self._timed(self._backend.capabilities)
         if isinstance(capabilities, CatalogError):
-            yield self._check("connection", "failed", str(capabilities), took)
+            yield self._check("connection", "failed", str(capabilities), seconds)
             return
         yield from self._latency()
-        snapshot, took = self._tried(lambda: self._spec.scan(self._backend, self._spec.scope))
+        snapshot, seconds = self._timed(lambda: self._spec.scan(self._backend, self._spec.scope))
         if isinstance(snapshot, CatalogError):
-            yield self._check("reading", "failed", str(snapshot), took)
+            yield self._check("reading", "failed", str(snapshot), seconds)
             return
         read = f"{count(len(snapshot.namespaces), 'namespace')}, {count(len(snapshot.tables), 'table')}"
-        yield self._check("reading", "ok", read, took)
+        yield self._check("reading", "ok", read, seconds)
         for note in snapshot.notes:
             yield self._check("reading", "warning", note)
         yield from self._paging(snapshot)
@@ -106,7 +106,8 @@ class _Doctor:
     def _check(self, name: str, status: Status, detail: str, seconds: float | None = None) -> DoctorCheck:
         return DoctorCheck(self._spec.name, name, status, detail, None if seconds is None else round(seconds, 4))
 
-    def _tried(self, call: Callable[[], ResultT]) -> tuple[ResultT | CatalogError, float]:
+    def _timed(self, call: Callable[[], ResultT]) -> tuple[ResultT | CatalogError, float]:
+        """Return the result of ``call``, or its error, and the seconds that it took."""
         began = perf_counter()
         try:
             with self._spec.errors():
@@ -117,11 +118,11 @@ class _Doctor:
     def _latency(self) -> Iterator[DoctorCheck]:
         times = []
         for _ in range(_ROUND_TRIPS):
-            listed, took = self._tried(lambda: list(self._backend.child_namespaces(())))
+            listed, seconds = self._timed(lambda: list(self._backend.child_namespaces(())))
             if isinstance(listed, CatalogError):
-                yield self._check("latency", "failed", str(listed), took)
+                yield self._check("latency", "failed", str(listed), seconds)
                 return
-            times.append(took)
+            times.append(seconds)
         yield self._check(
             "latency", "ok", f"a list of the root, the middle one of {_ROUND_TRIPS}", statistics.median(times)
         )
@@ -135,17 +136,17 @@ class _Doctor:
         if not sizes or not self._spec.scope.is_everything:
             return
         largest = max(sorted(sizes), key=sizes.__getitem__)
-        listed, took = self._tried(lambda: list(self._backend.child_tables(largest)))
+        listed, seconds = self._timed(lambda: list(self._backend.child_tables(largest)))
         namespace = f"`{join(largest)}`" if largest else "the root"
         if isinstance(listed, CatalogError):
-            yield self._check("paging", "failed", str(listed), took)
+            yield self._check("paging", "failed", str(listed), seconds)
         elif len(listed) == sizes[largest]:
             yield self._check(
-                "paging", "ok", f"both ways of listing {namespace} show {count(len(listed), 'table')}", took
+                "paging", "ok", f"both ways of listing {namespace} show {count(len(listed), 'table')}", seconds
             )
         else:
             detail = f"a list of {namespace} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
-            yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", took)
+            yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", seconds)
 
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda table: table.id)[:1]:
@@ -157,9 +158,9 @@ class _Doctor:
         if (missing := missing_root(self._backend)) is not None:
             yield self._check("storage", "warning", f"the root {missing} does not exist; the first apply creates it")
         for root in self._backend.roots():
-            listed, took = self._tried(partial(storage.look_into, root, self._backend.storage_options()))
+            listed, seconds = self._timed(partial(storage.look_into, root, self._backend.storage_options()))
             if isinstance(listed, CatalogError):
-                yield self._check("storage", "warning", str(listed), took)
+                yield self._check("storage", "warning", str(listed), seconds)
 
     def _writing(self, snapshot: Snapshot, capabilities: Capabilities) -> Iterator[DoctorCheck]:
         """Try writes on names that do not exist, which cannot change anything."""
@@ -174,14 +175,14 @@ class _Doctor:
             yield self._write(action, call)
 
     def _write(self, action: str, call: Callable[[], object]) -> DoctorCheck:
-        answer, took = self._tried(call)
-        if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
-            return self._check("writing", "ok", f"{action}: not refused on a name that does not exist", took)
+        answer, seconds = self._timed(call)
+        if not isinstance(answer, CatalogError) or answer.code in _MISSING:
+            return self._check("writing", "ok", f"{action}: not refused on a name that does not exist", seconds)
         endings = {ErrorCode.UNSUPPORTED: " is not offered", **dict.fromkeys(_REFUSED, f" is refused: {answer}")}
-        return self._check("writing", "warning", action + endings.get(answer.code, f": {answer}"), took)
+        return self._check("writing", "warning", action + endings.get(answer.code, f": {answer}"), seconds)
 
     def _clock(self) -> Iterator[DoctorCheck]:
-        server_time, _ = self._tried(self._backend.server_time)
+        server_time, _ = self._timed(self._backend.server_time)
         if isinstance(server_time, CatalogError) or server_time is None:
             return
         skew = (datetime.now(UTC) - server_time).total_seconds()
@@ -193,7 +194,7 @@ class _Doctor:
 
 def _limits(capabilities: Capabilities) -> Iterator[str]:
     """Yield what a manifest could ask for and the catalog cannot do."""
-    for able, sentence in (
+    for is_possible, sentence in (
         (
             capabilities.table_markers,
             "tables keep no mark: none is ever pruned, and `protect` holds only while written",
@@ -204,5 +205,5 @@ def _limits(capabilities: Capabilities) -> Iterator[str]:
         (capabilities.relocate_table, "a table cannot be moved to another location in place"),
         (not capabilities.chooses_locations, "the service chooses where a new table is, whatever is asked for"),
     ):
-        if not able:
+        if not is_possible:
             yield sentence

@@ -18,7 +18,7 @@ from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.live import Snapshot, Storage
 from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection
-from reconciler.operations.facts import answers_to, ask_occupants, find_stored, kept_spellings, links_to
+from reconciler.operations.facts import answers_to, ask_occupants, find_possible_locations, links_to, stored_spellings
 from reconciler.operations.profile import Profile
 from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, TableComparison
@@ -75,7 +75,7 @@ class ReadCatalog:
         """Yield the places of planned tables, and others where their data may be."""
         destinations = (entry.destination for entry in self.compared.outcomes.entries)
         yield from (location for location in destinations if location is not None)
-        yield from chain.from_iterable(self.facts.stored.values())
+        yield from chain.from_iterable(self.facts.possible_locations.values())
 
 
 class Engine(Protocol):
@@ -207,14 +207,15 @@ class Driver:
         for name, catalog in catalogs.items():
             with self._questions(name) as connection:
                 new, connections = catalog.compared.new, self.connections.values()
-                catalog.facts = Facts(stored=find_stored(connection, new, connections, self.parallelism))
+                possible = find_possible_locations(connection, new, connections, self.parallelism)
+                catalog.facts = Facts(possible_locations=possible)
         for name, tables in self.engine.live_tables(catalogs).items():
             catalogs[name].tables = tables
         respelled: dict[str, Mapping[Identifier, Identifier]] = {}
         for name, catalog in catalogs.items():
             with self._questions(name) as connection:
                 live_names = chain(catalog.source.live.namespaces, catalog.tables.tables)
-                kept = kept_spellings(connection.backend, catalog.missing(), live_names)
+                kept = stored_spellings(connection.backend, catalog.missing(), live_names)
                 if kept:
                     respelled[name] = kept
                 else:
@@ -238,7 +239,7 @@ class Driver:
             occupants=ask_occupants(backend, source, catalog.namespaces.drops, self.parallelism),
             leftovers=backend.leftovers(source.desired.scope),
             places=links_to(catalog.places(), catalog.tables.tables.values()),
-            stored=catalog.facts.stored,
+            possible_locations=catalog.facts.possible_locations,
             notes=backend.schema_notes(catalog.compared.schemas),
         )
 

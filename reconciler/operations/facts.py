@@ -23,9 +23,9 @@ from reconciler.planner.facts import (
     CatalogInput,
     EntryColumns,
     LiveTables,
+    PossibleLocations,
     Questions,
     StorageQuestion,
-    Stored,
     TableFacts,
 )
 from reconciler.planner.schemas import planned
@@ -60,7 +60,7 @@ def answers_to(
         BackendError: the catalog could not tell where a table goes, or what has its name.
     """
     tables = ask_storage(backend, questions.storage, parallelism, planned_data) if questions.storage else {}
-    return Answers(tables, ask_held(backend, questions.names, spaces, parallelism) if questions.names else {})
+    return Answers(tables, ask_name_holders(backend, questions.names, spaces, parallelism) if questions.names else {})
 
 
 def ask_storage(
@@ -79,17 +79,17 @@ def ask_storage(
     questions = list(questions)
     table_locations = ask_locations(backend, questions, parallelism)
     probed = {question.table.id for question in questions if question.table.probe} - planned_data.keys()
-    asking = [question for question in questions if question.table.id in probed]
-    data = _probe(backend, ((table_locations[question.table.id], question.live) for question in asking), parallelism)
+    to_probe = [question for question in questions if question.table.id in probed]
+    data = _probe(backend, ((table_locations[question.table.id], question.live) for question in to_probe), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
-        for question in asking
+        for question in to_probe
         if question.otherwise is not None
         and data.get(table_locations[question.table.id] or "", _NOT_PROBED).kind is StorageKind.NOTHING
     }
     if elsewhere:
         table_locations = {**table_locations, **elsewhere}
-        again = ((question.otherwise, question.live) for question in asking if question.table.id in elsewhere)
+        again = ((question.otherwise, question.live) for question in to_probe if question.table.id in elsewhere)
         data |= _probe(backend, again, parallelism)
     # A service that places tables creates a new, empty location.
     otherwise = Storage(StorageKind.NOTHING) if backend.capabilities().places_tables else _NOT_PROBED
@@ -102,7 +102,7 @@ def ask_storage(
         for question in questions
         for identifier, location in ((question.table.id, table_locations[question.table.id]),)
     }
-    facts |= _with_tags(backend, asking, facts, parallelism)
+    facts |= _with_tags(backend, to_probe, facts, parallelism)
     stale = _stale_columns(backend, questions, facts)
     return {identifier: replace(known, entry=stale.get(identifier)) for identifier, known in facts.items()}
 
@@ -117,49 +117,50 @@ def _probe(
     """
     live_at = {location: live for location, live in candidates if location is not None}
 
-    def look(location: str) -> Storage:
-        return storage.probe(location, _options(backend, location, live_at[location]))
+    def probe(location: str) -> Storage:
+        return storage.probe(location, _storage_options(backend, location, live_at[location]))
 
-    return dict(zip(live_at, in_parallel(look, live_at, parallelism), strict=True))
+    return dict(zip(live_at, in_parallel(probe, live_at, parallelism), strict=True))
 
 
-def _options(backend: Backend, location: str, live: LiveTable | None) -> Mapping[str, str]:
-    """Return the options to open a location with: those of the table if it is there already."""
-    in_force = live is not None and live.location == location
-    return backend.table_storage_options(live) if live and in_force else backend.storage_options()
+def _storage_options(backend: Backend, location: str, live: LiveTable | None) -> Mapping[str, str]:
+    """Return storage options for a location: the table's own if its entry has that location already."""
+    is_present = live is not None and live.location == location
+    return backend.table_storage_options(live) if live and is_present else backend.storage_options()
 
 
 def _with_tags(
     backend: Backend, questions: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
 ) -> dict[Identifier, TableFacts]:
-    """Return the facts of the datasets whose tags are in question, or that are to gain columns.
+    """Return new facts of datasets whose tags are in question, or that get columns.
 
-    They have the tags, and as the detail of their storage why apply would refuse the columns.
+    They have the tags; the detail of their storage is why apply would refuse to add the columns, if it would.
     """
 
-    def look(question: StorageQuestion) -> TableFacts:
+    def with_tags(question: StorageQuestion) -> TableFacts:
         known = facts[question.table.id]
         location = known.location or ""
-        options = _options(backend, location, question.live)
+        options = _storage_options(backend, location, question.live)
         if question.table.tags or question.recorded_tags:
             tags = storage.find_tags(location, options, question.table.tags, question.recorded_tags)
             if isinstance(tags, Storage):
                 return replace(known, storage=tags)
             known = replace(known, tags=tags)
-        problem = storage.addition_problem(location, columns, options) if (columns := _added(question, known)) else ""
+        columns = _columns_to_add(question, known)
+        problem = storage.addition_problem(location, columns, options) if columns else ""
         return replace(known, storage=replace(known.storage, detail=problem)) if problem else known
 
     again = [
         question
         for question in questions
         if facts[question.table.id].storage.kind is StorageKind.DATASET
-        and (question.table.tags or question.recorded_tags or _added(question, facts[question.table.id]))
+        and (question.table.tags or question.recorded_tags or _columns_to_add(question, facts[question.table.id]))
     ]
-    renewed = in_parallel(look, again, parallelism)
+    renewed = in_parallel(with_tags, again, parallelism)
     return {question.table.id: known for question, known in zip(again, renewed, strict=True)}
 
 
-def _added(question: StorageQuestion, known: TableFacts) -> Schema:
+def _columns_to_add(question: StorageQuestion, known: TableFacts) -> Schema:
     """Return the columns that apply would add to the data of a table."""
     is_growing = question.table.evolve is Evolve.ADDITIVE and question.present_location is not None
     return schema_difference(question.table, known).missing if is_growing else ()
@@ -168,7 +169,7 @@ def _added(question: StorageQuestion, known: TableFacts) -> Schema:
 def _stale_columns(
     backend: Backend, questions: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
 ) -> Mapping[Identifier, EntryColumns]:
-    """Return shown and wanted columns of entries that show outdated ones."""
+    """Return the columns that entries show and should show, of entries where these differ."""
     to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in questions:
         live, schema = question.live, planned(question.table, facts[question.table.id].storage)
@@ -185,7 +186,7 @@ def _stale_columns(
 
 
 def _keeping_comments(schema: Schema, columns: ShownColumns, shown: ShownColumns) -> ShownColumns:
-    """Return ``columns``, those that are renamed with the comments that an entry shows of them."""
+    """Return ``columns``; a renamed one gets the comment that the entry shows under its old name."""
     comments = {column.name.casefold(): column.comment for column in shown}
     origins = ((field.renamed_from or "").casefold() for field in schema)
     return tuple(
@@ -218,12 +219,12 @@ def ask_locations(
     )
 
 
-def ask_held(
+def ask_name_holders(
     backend: Backend, names: Iterable[Identifier], spaces: Collection[Identifier], parallelism: int
 ) -> dict[Identifier, str]:
     """Describe the tables of other formats that have one of ``names``.
 
-    Only the namespaces ``spaces`` are read.
+    Only namespaces in ``spaces`` are read; they are live.
 
     Raises:
         BackendError: the catalog could not be read.
@@ -233,35 +234,36 @@ def ask_held(
         if len(name) == 1 or name[:-1] in spaces:
             names_in[name[:-1]].add(name[-1])
 
-    def held_in(space: Identifier) -> Sequence[ForeignTable]:
+    def foreign_in(space: Identifier) -> Sequence[ForeignTable]:
         try:
             return backend.foreign_tables(space, names_in[space])
         except NamespaceNotFoundError:
             return ()
 
-    foreign = in_parallel(held_in, sorted(names_in), parallelism)
-    return {table.id: _described(table) for tables in foreign for table in tables}
+    foreign = in_parallel(foreign_in, sorted(names_in), parallelism)
+    return {table.id: _format_text(table) for tables in foreign for table in tables}
 
 
-def _described(table: ForeignTable) -> str:
+def _format_text(table: ForeignTable) -> str:
     return table.format if table.location is None else f"{table.format}, at {locations.redact(table.location)}"
 
 
 def links_to(new: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
-    """Return where symbolic links lead local locations (see ``Facts.places``).
+    """Return the targets of local locations that are symbolic links (see ``Facts.places``).
 
-    Live tables count only if a new one is local.
+    Live tables are resolved only if a location in ``new`` is local.
     """
     local = [location for location in new if location is not None and storage.local_path(location) is not None]
     return storage.real_places(chain(local, (table.location for table in live))) if local else {}
 
 
-def kept_spellings(
+def stored_spellings(
     backend: Backend, missing: Iterable[DesiredNamespace | DesiredTable], live_names: Iterable[Identifier]
 ) -> Mapping[Identifier, Identifier]:
-    """Return the spelling that the service keeps for names a mirror asks for.
+    """Return the stored spelling of names that a mirror asks for and the service spells otherwise.
 
-    Asked are the ``missing`` names, not found by a scan, that differ from one in ``live_names`` by case only.
+    These are names of ``missing`` blocks that differ from one of ``live_names`` in case only, and that the service
+    finds.
 
     Raises:
         InvalidInputError: blocks of the manifest have such names; the message tells what to write.
@@ -275,7 +277,7 @@ def kept_spellings(
     wrong: list[str] = []
     for block in candidates:
         spelling = known.get(folded(block.id))
-        if spelling is None or not _answers(backend, block):
+        if spelling is None or not _is_known_name(backend, block):
             continue
         if block.mirrors is not None if isinstance(block, DesiredTable) else block.mirrored:
             spellings[block.id] = spelling
@@ -288,7 +290,7 @@ def kept_spellings(
     return spellings
 
 
-def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
+def _is_known_name(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
     """Return whether the service finds an object by a name that it does not list."""
     try:
         if isinstance(block, DesiredTable):
@@ -333,12 +335,12 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
     """
     for pattern in select:
         scope = Scope((pattern,))
-        if not any(_selects(scope.below(source.desired.name), source, tables) for source, tables in catalogs):
+        if not any(_matches_any(scope.below(source.desired.name), source, tables) for source, tables in catalogs):
             hint = "" if "/" in pattern else f"; a glob begins with the catalog: CATALOG/{pattern}"
             raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 
 
-def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
+def _matches_any(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
     if source.capabilities.folds_case:
         scope = scope.folded()
     if not scope.patterns:
@@ -348,20 +350,20 @@ def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
     return any(map(scope.contains, named)) or tables.any_in(scope)
 
 
-def find_stored(
+def find_possible_locations(
     connection: Connection,
     names: Mapping[Identifier, Identifier | None],
     connections: Iterable[Connection],
     parallelism: int,
-) -> Stored:
-    """Return where data of new tables may be, other than at their default locations.
+) -> PossibleLocations:
+    """Return the locations, other than default ones, that have data which may be a new table's.
 
-    Candidates are the default location of a table's former name, directories of the root with one of its names, and
+    Candidates are the default location of a table's old name, directories under the root with its new or old name, and
     its location in a mirror of this catalog.
 
     Args:
         connection: the catalog.
-        names: the tables, each with the name that it had before, if any.
+        names: the new tables, each with its old name, if any.
         connections: all catalogs that are connected.
         parallelism: how many locations are probed at once.
 
@@ -375,26 +377,26 @@ def find_stored(
     for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
         for path in storage.look_into(root, options).below:
             named[tuple(backend.identifier_at([path.rpartition("/")[2]]))].append(path)
-    for name, path in _in_mirrors(connection.spec.name, names, connections) if names else ():
+    for name, path in _locations_in_mirrors(connection.spec.name, names, connections) if names else ():
         named[name].append(path)
     candidates: dict[Identifier, list[str]] = {}
     for name, former in names.items():
-        former_default = _default_of(backend, former) if former is not None else None
+        former_default = _default_location(backend, former) if former is not None else None
         paths = [*([former_default] if former_default else ()), *named.get(former or (), ()), *named.get(name, ())]
         if paths:
-            default = _default_of(backend, name)
+            default = _default_location(backend, name)
             candidates[name] = [path for path in dict.fromkeys(paths) if not locations.same(path, default)]
-    looked_at = list(dict.fromkeys(chain.from_iterable(candidates.values())))
-    probed = in_parallel(lambda path: storage.probe(path, options).kind, looked_at, parallelism)
-    kinds = dict(zip(looked_at, probed, strict=True))
+    paths_to_probe = list(dict.fromkeys(chain.from_iterable(candidates.values())))
+    probed = in_parallel(lambda path: storage.probe(path, options).kind, paths_to_probe, parallelism)
+    kinds = dict(zip(paths_to_probe, probed, strict=True))
     with_data = {name: [path for path in paths if kinds[path] not in _NO_DATA] for name, paths in candidates.items()}
     return {name: paths for name, paths in with_data.items() if paths}
 
 
-def _in_mirrors(
+def _locations_in_mirrors(
     catalog: str, names: Mapping[Identifier, Identifier | None], connections: Iterable[Connection]
 ) -> Iterator[tuple[Identifier, str]]:
-    """Yield the locations of tables with new or former names in mirrors of a catalog."""
+    """Yield the name and location of tables in ``names``, new or old, that mirrors of a catalog have."""
     for connection in connections:
         mirror, backend = connection.desired.mirror, connection.backend
         if mirror is None or mirror.origin != catalog:
@@ -415,7 +417,7 @@ def _in_mirrors(
                             yield shown[name], table.location
 
 
-def _default_of(backend: Backend, name: Identifier) -> str | None:
+def _default_location(backend: Backend, name: Identifier) -> str | None:
     try:
         return backend.default_location(name)
     except NamespaceNotFoundError:  # the default depends on a namespace that is gone as well

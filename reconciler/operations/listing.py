@@ -16,7 +16,7 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Only, address
 from reconciler.model.policies import Policies, TablePolicy
 from reconciler.model.redaction import redact_properties
-from reconciler.operations.connections import Connection, open_connections, places_of, read_all
+from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.plan import plan, selected_in, selection_of
 from reconciler.planner.entries import Blocked, Change, Protection
 from reconciler.planner.placeholders import location_hider
@@ -53,7 +53,7 @@ def list_tables(
     """
     if which == "blocked":
         planned = plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
-        tables = [_blocked(entry) for entry in planned.blocked]
+        tables = [_listed_blocked(entry) for entry in planned.blocked]
         return tables, sum(catalog.tables for catalog in planned.catalogs)
     selection = selection_of(select)
     concerned = [name for name in manifest.catalogs if selection.below(name).patterns]
@@ -71,8 +71,10 @@ def list_tables(
         ]
     if select and not matching:
         raise SelectionError(f"{', '.join(f'`{glob}`' for glob in select)}: no live table has such an address")
-    hide = location_hider(places_of(manifest))
-    tables = [_listed(connection, table, hide) for connection, table in matching if _counts(connection, table, which)]
+    hide = location_hider(shown_locations_of(manifest))
+    tables = [
+        _listed(connection, table, hide) for connection, table in matching if _is_wanted(connection, table, which)
+    ]
     return sorted(tables, key=lambda listed: listed.address), sum(map(len, read))
 
 
@@ -80,7 +82,7 @@ def _scan(connection: Connection) -> list[LiveTable]:
     return [*connection.spec.scan(connection.backend, connection.desired.scope).tables.values()]
 
 
-def _counts(connection: Connection, table: LiveTable, which: Which) -> bool:
+def _is_wanted(connection: Connection, table: LiveTable, which: Which) -> bool:
     owner = ownership.owner_of(table.properties)
     is_owned = ownership.is_same_owner(owner, connection.desired.owner)
     return which == "all" or (is_owned if which == "owned" else owner is None)
@@ -96,7 +98,7 @@ def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]
     )
 
 
-def _blocked(entry: Blocked) -> ListedTable:
+def _listed_blocked(entry: Blocked) -> ListedTable:
     view = entry.before
     if view is None:
         return ListedTable(entry.address, locations.redact(entry.location))
@@ -149,16 +151,16 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
         identifier = tuple((path.lower() if folds else path).split("/"))
         snapshot = connection.spec.scan(connection.backend, Only([identifier]))
         live = snapshot.tables.get(identifier) or snapshot.namespaces.get(identifier)
-        hide = location_hider(places_of(manifest))
+        hide = location_hider(shown_locations_of(manifest))
     desired = connection.desired.tables.get(identifier) or connection.desired.namespaces.get(identifier)
     mirror = connection.desired.mirror
-    every: tuple[Change | Protection | Blocked, ...] = (
+    all_entries: tuple[Change | Protection | Blocked, ...] = (
         *planned.changes,
         *planned.waiting,
         *planned.blocked,
         *planned.guards,
     )
-    entries = [entry for entry in every if (entry.catalog, entry.identifier) == (name, identifier)]
+    entries = [entry for entry in all_entries if (entry.catalog, entry.identifier) == (name, identifier)]
     values = None if desired is None else [*_desired_values(manifest, address_, desired, hide)]
     if values is None and mirror is not None and live is not None and ownership.mirror_of(live.properties):
         values = [Value("mirror", mirror.origin, "mirror", mirror.source)]
@@ -167,7 +169,7 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
     return ObjectDescription(address_, values, None if live is None else [*_live_values(address_, live, hide)], entries)
 
 
-_QUIET = (False, True, Evolve.NEVER, ExtraColumns.KEEP)
+_USUAL_VALUES = (False, True, Evolve.NEVER, ExtraColumns.KEEP)
 """Values that are shown only where the manifest writes them."""
 
 
@@ -177,7 +179,7 @@ def _desired_values(
     texts: dict[str, str] = {}
     for key in ("absent", "location", "protect", "kind", "evolve", "extra_columns", "probe"):
         value = getattr(desired, key, None)
-        if value is not None and (key in manifest.origins or value not in _QUIET):
+        if value is not None and (key in manifest.origins or value not in _USUAL_VALUES):
             texts[key] = hide(locations.redact(value)) if key == "location" else _text(value)
     if isinstance(desired, DesiredTable):
         columns = ", ".join(f"{each.name} {column_text(each, address_)}" for each in desired.schema or ())

@@ -18,7 +18,7 @@ from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Scope
 from reconciler.operations.apply import carry_out, check_arguments, ignore_event, verified
-from reconciler.operations.connections import Connection, open_connections, places_of, read_all
+from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.plan import check_globs, input_of, reference, selected_in, selection_of, summary_of
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
@@ -65,22 +65,24 @@ def plan_maintenance(
         SelectionError: a glob matches no table with `maintain`.
     """
     selection = selection_of(select)
-    asking = [name for name, catalog in manifest.catalogs.items() if _has_upkeep(catalog.desired)]
-    concerned = [name for name in asking if selection.below(name).patterns]
+    with_upkeep = [name for name, catalog in manifest.catalogs.items() if _has_upkeep(catalog.desired)]
+    concerned = [name for name in with_upkeep if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        read = read_all(connections.values(), lambda connection: _maintained(connection, selection), parallelism)
-        entries = _once_each([entry for _, tables in read for entry in tables])
+        read = read_all(
+            connections.values(), lambda connection: _entries_to_maintain(connection, selection), parallelism
+        )
+        entries = _distinct_datasets([entry for _, tables in read for entry in tables])
         named = [(entry.connection.spec.name, *entry.table.id) for entry in entries]
         check_globs(select, named, "matches no live table with `maintain` in its block or policy")
         tables = in_parallel(_with_upkeep, entries, parallelism)
         catalogs = [
-            summary_of(connection, 0, tables, len(of))
-            for connection, (tables, of) in zip(connections.values(), read, strict=True)
+            summary_of(connection, 0, tables, len(maintained))
+            for connection, (tables, maintained) in zip(connections.values(), read, strict=True)
         ]
     options = Options(select=tuple(select), maintain=True, limits=limits)
-    of = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
-    planned = plan_jobs(of, manifest.thresholds, options, catalogs, tables)
-    return hide_locations(planned, places_of(manifest))
+    manifest_ref = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
+    planned = plan_jobs(manifest_ref, manifest.thresholds, options, catalogs, tables)
+    return hide_locations(planned, shown_locations_of(manifest))
 
 
 def maintain(
@@ -110,9 +112,9 @@ def maintain(
         raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
     stop = stop or threading.Event()
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
-        whole, _ = verified(plan, manifest, connections, parallelism)
-        until_then = _Deadline(stop, until)
-        report = carry_out(whole, plan, connections, parallelism, journal, on_event, until_then, executors=executors)
+        replanned, _ = verified(plan, manifest, connections, parallelism)
+        deadline = _Deadline(stop, until)
+        report = carry_out(replanned, plan, connections, parallelism, journal, on_event, deadline, executors=executors)
     if stop.is_set() or not report.interrupted:
         return report
     begun = tuple(result for result in report.results if result.status is not Status.SKIPPED)
@@ -130,8 +132,8 @@ class _Deadline(threading.Event):
         return self._stop.is_set() or (self._until is not None and datetime.now(self._until.tzinfo) >= self._until)
 
 
-def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_MaintainedEntry]]:
-    """Return how many tables a catalog has, and those to look at."""
+def _entries_to_maintain(connection: Connection, selection: Scope) -> tuple[int, list[_MaintainedEntry]]:
+    """Return the number of tables of a catalog, and the selected ones with `maintain`."""
     source = input_of(connection, PlanOptions(select=selected_in(connection, selection)))
     maintained, context = MaintainedTables(source.desired, source.options.select), CatalogContext.of(source)
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
@@ -141,8 +143,8 @@ def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Ma
     ]
 
 
-def _once_each(entries: Sequence[_MaintainedEntry]) -> list[_MaintainedEntry]:
-    """Return each dataset once, where several entries point to it."""
+def _distinct_datasets(entries: Sequence[_MaintainedEntry]) -> list[_MaintainedEntry]:
+    """Return ``entries`` with one entry for each dataset, the first."""
     return list({locations.normalise(entry.live.location): entry for entry in reversed(entries)}.values())[::-1]
 
 

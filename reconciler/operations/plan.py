@@ -15,7 +15,7 @@ from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
-from reconciler.operations.connections import Connection, open_connections, places_of, read_all
+from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.driver import Driver, Engine, LocalEngine
 from reconciler.operations.facts import check_selection
 from reconciler.operations.manifests import expect
@@ -123,7 +123,7 @@ def plan_with(
         planned = driver.planning.plan(reference(manifest), manifest.thresholds, options)
         if not allow_mass_removal:
             check_removals(planned)
-        return hide_locations(planned, places_of(manifest))
+        return hide_locations(planned, shown_locations_of(manifest))
 
 
 def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
@@ -205,8 +205,8 @@ def reference(manifest: Manifest) -> ManifestRef:
     return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files), variables=variables)
 
 
-_MOST = 1_000
-_OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}
+_MOST_DESCRIBED = 1_000
+_WITHOUT_DATASET = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}
 
 
 def describe_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
@@ -219,22 +219,22 @@ def describe_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAU
     Raises:
         ManifestError, CatalogError: as when planning; no catalog is read.
     """
-    going = [change for change in plan.changes if change.action is Action.DEREGISTER_TABLE][:_MOST]
-    if not going:
+    removals = [change for change in plan.changes if change.action is Action.DEREGISTER_TABLE][:_MOST_DESCRIBED]
+    if not removals:
         return {}
-    with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
+    with open_connections(manifest, {change.catalog for change in removals}, parallelism=parallelism) as connections:
         options = {name: connection.backend.storage_options() for name, connection in connections.items()}
-        shown = restore_locations(plan, places_of(manifest)).changes
-    going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
-    texts = in_parallel(lambda change: _data_text(change, options[change.catalog]), going, parallelism)
-    return {change.key: text for change, text in zip(going, texts, strict=True) if text}
+        shown = restore_locations(plan, shown_locations_of(manifest)).changes
+    removals = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST_DESCRIBED]
+    texts = in_parallel(lambda change: _data_text(change, options[change.catalog]), removals, parallelism)
+    return {change.key: text for change, text in zip(removals, texts, strict=True) if text}
 
 
 def _data_text(change: Change, options: Mapping[str, str]) -> str:
     if change.before is None or change.before.location is None:
         return ""
     data = storage.examine(change.before.location, options, _rows_and_age)
-    return data if isinstance(data, str) else _OTHERWISE.get(data.kind, "its data cannot be opened")
+    return data if isinstance(data, str) else _WITHOUT_DATASET.get(data.kind, "its data cannot be opened")
 
 
 def _rows_and_age(dataset: Any) -> str:

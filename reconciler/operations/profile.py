@@ -28,8 +28,8 @@ class ProfiledStage:
     calls: int | None = None
     bytes: int | None = None
 
-    def after(self, earlier: ProfiledStage) -> ProfiledStage:
-        """Return both turns of a stage as one."""
+    def added_to(self, earlier: ProfiledStage) -> ProfiledStage:
+        """Return ``earlier`` with the seconds and traffic of this turn of the same stage added."""
         return replace(
             earlier,
             seconds=round(earlier.seconds + self.seconds, 6),
@@ -76,7 +76,7 @@ class Profile:
 
     def _add(self, stage: ProfiledStage) -> None:
         key = stage.stage, stage.catalog
-        self._stages[key] = stage.after(self._stages[key]) if key in self._stages else stage
+        self._stages[key] = stage.added_to(self._stages[key]) if key in self._stages else stage
 
     def to_json(self) -> str:
         """Return a JSON document, without any value, location or address of a catalog."""

@@ -48,7 +48,9 @@ def plan_release(
         for connection, snapshot in zip(connections.values(), snapshots, strict=True):
             desired = len(connection.desired.namespaces) + len(connection.desired.tables)
             catalogs.append(summary_of(connection, len(snapshot.namespaces), len(snapshot.tables), desired))
-            entries += [_entry(connection, live, protected) for live in _marked(connection, snapshot, selection)]
+            entries += [
+                _release_entry(connection, live, protected) for live in _marked(connection, snapshot, selection)
+            ]
     problem = f"matches nothing that {manifest.name} manages; names are catalog/namespace/table"
     check_globs(select, [(entry.catalog, *entry.identifier) for entry in entries], problem)
     return Plan(
@@ -100,7 +102,7 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
     ]
 
 
-def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: bool) -> Change | Protection:
+def _release_entry(connection: Connection, live: LiveNamespace | LiveTable, protected: bool) -> Change | Protection:
     """Return the change that removes the marks, or the protection that prevents it."""
     catalog = connection.spec.name
     action = Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE

@@ -22,13 +22,13 @@ class UnregisteredDatasets:
 
 
 def find_unregistered(
-    backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int
+    backend: Backend, taken_places: Collection[str], live: Snapshot, parallelism: int
 ) -> UnregisteredDatasets:
     """Return the datasets under the roots that no table has as its location.
 
     Args:
         backend: the catalog.
-        claimed: the places (``storage.place_of``, ``locations.objects_of``) of the tables of all catalogs.
+        taken_places: the places (``storage.place_of``, ``locations.objects_of``) of the tables of all catalogs.
         live: the catalog's objects, whose names are taken.
         parallelism: how many directories are listed at once.
 
@@ -38,13 +38,16 @@ def find_unregistered(
     unregistered = UnregisteredDatasets()
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()):
-        for directory in _datasets(root, options, claimed, parallelism):
-            _name(backend, root, directory, live, unregistered)
+        for directory in _unregistered_paths(root, options, taken_places, parallelism):
+            _add_dataset(backend, root, directory, live, unregistered)
     unregistered.nameless.sort()
     return unregistered
 
 
-def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], parallelism: int) -> list[str]:
+def _unregistered_paths(
+    root: str, options: Mapping[str, str], taken_places: Collection[str], parallelism: int
+) -> list[str]:
+    """Return the datasets below ``root`` whose place no table has, sorted."""
     datasets: list[str] = []
     level = [root]
     for _ in range(storage.DEEPEST + 1):
@@ -54,10 +57,12 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
         if not level:
             break
     places = zip(datasets, storage.places_of(datasets), strict=True)
-    return sorted(dataset for dataset, place in places if place not in claimed)
+    return sorted(dataset for dataset, place in places if place not in taken_places)
 
 
-def _name(backend: Backend, root: str, location: str, live: Snapshot, unregistered: UnregisteredDatasets) -> None:
+def _add_dataset(
+    backend: Backend, root: str, location: str, live: Snapshot, unregistered: UnregisteredDatasets
+) -> None:
     """Add a dataset to ``unregistered`` under the name of its directory, or to ``nameless``."""
     path = locations.normalise(location).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities()
@@ -68,7 +73,7 @@ def _name(backend: Backend, root: str, location: str, live: Snapshot, unregister
         reason = None if depth is None else f"a table of {backend.impl} cannot be {depth}"
     identifier = tuple(names)
     if reason is None:
-        reason = _taken(identifier, live, unregistered, one_name_space=capabilities.one_name_space)
+        reason = _name_conflict(identifier, live, unregistered, one_name_space=capabilities.one_name_space)
     if reason is None:
         reason = backend.location_problem(identifier, location)
     if reason is not None:
@@ -79,10 +84,10 @@ def _name(backend: Backend, root: str, location: str, live: Snapshot, unregister
         unregistered.tables[identifier] = LiveTable(identifier, location)
 
 
-def _taken(
+def _name_conflict(
     identifier: Identifier, live: Snapshot, unregistered: UnregisteredDatasets, *, one_name_space: bool
 ) -> str | None:
-    """Return why the name, or that of a parent, is taken; None if it is free."""
+    """Return why ``identifier`` is taken by a live or unregistered object; None if it is free."""
 
     def is_table(name: Identifier) -> bool:
         return name in live.tables or name in unregistered.tables

@@ -265,7 +265,7 @@ class ClashLookup:
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
         place_of = Facts(places=links_to(catalog.places(), ())).place_of
         destinations = (change.destination for change in changes if _may_conflict(change))
-        written = chain(destinations, *catalog.facts.stored.values())
+        written = chain(destinations, *catalog.facts.possible_locations.values())
         missing = () if source.capabilities.folds_case else (block.id for block in catalog.missing())
         hiding = hiding_changes(source.capabilities, changes, place_of)
         return cls(

@@ -387,12 +387,12 @@ def _hidden_tables(source: CatalogInput, changes: Collection[Change], tables: Li
 
 def _unreferenced_data(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
     """Yield the conflicts of new tables whose data may be at a location that no entry has."""
-    place_of, stored = source.facts.place_of, source.facts.stored
+    place_of, locations_of = source.facts.place_of, source.facts.possible_locations
     possible = [
         (change, location)
         for change in changes
         if change.kind == "table" and change.before is None
-        for location in reversed(stored.get(change.identifier, ()))
+        for location in reversed(locations_of.get(change.identifier, ()))
     ]
     if not possible:
         return

@@ -18,8 +18,8 @@ from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import MirroredTables
 from reconciler.planner.moves import TablePair
 
-Stored: TypeAlias = Mapping[Identifier, Sequence[str]]
-"""Where else than at their default locations the data of new tables may be."""
+PossibleLocations: TypeAlias = Mapping[Identifier, Sequence[str]]
+"""Locations of data that may be a new table's, other than its default location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,14 @@ class Facts:
 
     ``occupants``: the objects in namespaces to drop that the snapshot lacks. ``leftovers``: entries that an interrupted
     run of lancens left; the snapshot lacks them, too. ``places``: the targets of locations that are symbolic links, all
-    normalised. ``stored``: other locations at which the data of :func:`new_names` may be. ``notes``: sentences about
-    columns that new entries cannot show.
+    normalised. ``possible_locations``: other locations at which the data of :func:`new_names` may be. ``notes``:
+    sentences about columns that new entries cannot show.
     """
 
     occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
     leftovers: Sequence[LiveNamespace | LiveTable] = ()
     places: Mapping[str, str] = field(default_factory=dict)
-    stored: Stored = field(default_factory=dict)
+    possible_locations: PossibleLocations = field(default_factory=dict)
     notes: Sequence[str] = ()
 
     def place_of(self, location: str) -> str:

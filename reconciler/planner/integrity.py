@@ -148,7 +148,9 @@ def _recorded_catalog(plan: Plan, source: CatalogInput, leftovers: Collection[Ke
         leftovers=[
             (_live_table if entry.kind == "table" else _live_namespace)(entry, None) for entry in left if entry.view
         ],
-        stored={entry.identifier: (entry.unreferenced,) for entry in blocked if entry.unreferenced is not None},
+        possible_locations={
+            entry.identifier: (entry.unreferenced,) for entry in blocked if entry.unreferenced is not None
+        },
     )
     name_holders = {entry.identifier: entry.held_by for entry in blocked if entry.held_by}
     blocks = {key: block for key, block in desired.tables.items() if key in tables or block.refused is not None}

@@ -25,7 +25,7 @@ from reconciler.operations.connections import (
     missing_root,
     open_connections,
     read_all,
-    secret_places_of,
+    secret_locations_of,
 )
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
@@ -221,7 +221,7 @@ def _read(
         lambda connection: connection.spec.scan(connection.backend, connection.desired.scope),
         options.parallelism,
     )
-    places = secret_places_of(manifest)
+    places = secret_locations_of(manifest)
     return [
         _Live(
             name,

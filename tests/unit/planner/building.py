@@ -180,7 +180,7 @@ def plan_of(
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts({identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
     data = {identifier(path): places for path, places in (elsewhere or {}).items()}
-    facts = replace(facts, places=links or {}, stored=data)
+    facts = replace(facts, places=links or {}, possible_locations=data)
     source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
     reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
     return plan_alone(source, Answers(tables), reference, thresholds or Thresholds())
