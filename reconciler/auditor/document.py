@@ -28,7 +28,7 @@ from reconciler.planner.plan import ManifestRef
 
 FORMAT_VERSION = "2.1"
 
-_TELL_UNREADABLE = {"unreadable", "unknown-scheme"}
+_UNREADABLE_RULES = {"unreadable", "unknown-scheme"}
 
 Count = Annotated[int, Field(ge=0)]
 Location = Annotated[str, AfterValidator(locations.redact)]
@@ -153,7 +153,7 @@ class FindingCounts(_Part):
 
     @classmethod
     def of(cls, tallies: Mapping[tuple[str, Severity, str, Identifier, str | None], int]) -> FindingCounts:
-        """Return the counts of findings that are grouped as by :meth:`group_of`."""
+        """Return the counts of findings; ``tallies`` has the number of findings of each :meth:`group_of`."""
         rules, catalogs, namespaces, owners = (_Tally() for _ in range(4))
         for (rule, severity, catalog, namespace, owner), number in tallies.items():
             rules[rule][severity.value] += number
@@ -183,6 +183,7 @@ class _Tally(defaultdict[Any, Counter[str]]):
         super().__init__(Counter)
 
     def most_first(self) -> list[tuple[Any, Counter[str]]]:
+        """Return the keys with their counts, those with the most findings first."""
         return sorted(self.items(), key=lambda item: (-item[1].total(), str(item[0])))
 
 
@@ -225,7 +226,7 @@ class Distribution(_Part):
 
     @classmethod
     def of(cls, scale: Scale, tables: Mapping[int | None, int]) -> Distribution:
-        """Return the distribution of counts by ``Scale.bin_of``, None for unknown."""
+        """Return the distribution over ``scale``; ``tables`` has their number by ``Scale.bin_of``, None for unknown."""
         bins = [
             Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for at, (edge, label) in enumerate(scale.classes)
         ]
@@ -294,8 +295,8 @@ class Suppressed(_Part):
 
     def covers(self, finding: _AnyFinding) -> bool:
         """Return whether it suppresses a finding."""
-        is_alike = (self.catalog, self.rule) == (finding.catalog, finding.rule)
-        return is_alike and self._scope.contains(finding.identifier)
+        is_same_rule = (self.catalog, self.rule) == (finding.catalog, finding.rule)
+        return is_same_rule and self._scope.contains(finding.identifier)
 
     @cached_property
     def _scope(self) -> Scope:
@@ -425,22 +426,23 @@ class AuditDocument(_Part):
 
     @property
     def carried_over(self) -> str:
-        """What an earlier audit looked at, in words."""
+        """How many tables and findings have an earlier audit's probe result, in words."""
         tables = sum(catalog.tables - catalog.tables_looked_at for catalog in self.coverage)
         findings = sum(finding.carried_from is not None for finding in self.findings)
         return f"{count(tables, 'table')} without a new version, and {count(findings, 'finding')} about them"
 
     def fails(self, fail_on: FailOn) -> bool:
-        """Return whether there is a finding of this severity or higher.
+        """Return whether there is a finding of the severity ``fail_on`` or a higher one.
 
-        An unreadable table counts as one if its rules were left out.
+        An unreadable table counts as such a finding if the rules that report it were left out.
         """
         if fail_on == "never":
             return False
-        is_blind = self.tables_unreadable > 0 and not {rule.name for rule in self.settings.rules} >= _TELL_UNREADABLE
+        rules = {rule.name for rule in self.settings.rules}
+        has_unreported = self.tables_unreadable > 0 and not rules >= _UNREADABLE_RULES
         severities = [severity.value for severity in Severity]
         failing = severities[: severities.index(fail_on) + 1]
-        return is_blind or any(getattr(self.totals.findings, severity) for severity in failing)
+        return has_unreported or any(getattr(self.totals.findings, severity) for severity in failing)
 
     def summary(self) -> RunSummary:
         """Return the row of this run in the history."""

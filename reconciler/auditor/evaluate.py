@@ -19,7 +19,7 @@ from reconciler.auditor.document import Finding, ReportedTable
 from reconciler.auditor.probe_cache import ProbeCache
 from reconciler.auditor.records import Depth, LocationContent, Severity, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
-from reconciler.auditor.rules.drift import property_drift, tags_in_question
+from reconciler.auditor.rules.drift import property_drift, tags_to_read
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.auditor.storage_probe import ColumnMismatch, TableProber
@@ -149,7 +149,7 @@ class Evaluator:
                     for row, content, mismatch in zip(rows, stored, columns, strict=True)
                 ]
                 if property_drift.name in self.rules:
-                    tags = prober.tags(rows, [*map(tags_in_question, records)])
+                    tags = prober.tags(rows, [*map(tags_to_read, records)])
                     records = [replace(record, tags=targets) for record, targets in zip(records, tags, strict=True)]
                 unread = map(_unread_row, filter(self._is_unread, all_rows))
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)

@@ -42,52 +42,57 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
     """
     import lance
 
-    rows = _table(document)
-    with _errors(uri, options):
+    rows = _run_table(document)
+    with _history_errors(uri, options):
         for _ in range(_ATTEMPTS):
             dataset = _open(uri, options)
             if dataset is None:
                 storage.commit_first(uri, rows, options)
-            elif dataset.count_rows(filter=_of_run(document.run_id)):  # looked up, since commits can be lost
+            elif dataset.count_rows(
+                filter=_run_filter(document.run_id)
+            ):  # an earlier attempt committed, whatever error it got
                 return
             else:
                 with suppress(ConcurrentModificationError), storage.next_versions(uri, options) as latest:
                     lance.write_dataset(rows, latest, mode="append")
-    raise _unusable(uri, f"other writers won each of {_ATTEMPTS} attempts; run the audit again")
+    raise _unusable_error(uri, f"other writers won each of {_ATTEMPTS} attempts; run the audit again")
 
 
 def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
-    """Return the runs in the history at ``uri``, if any, as they were appended: clocks differ.
+    """Return the runs in the history at ``uri``, in the order in which they were appended; none if it is new.
 
     Raises:
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be read.
     """
-    with _errors(uri, options):
-        rows = storage.read_latest(partial(_open, uri, options), _rows_of)
+    with _history_errors(uri, options):
+        rows = storage.read_latest(partial(_open, uri, options), _summary_rows)
     try:
         return [RunSummary.model_validate(row) for row in rows]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
-        raise _unusable(uri, f"a run in it is damaged at {path}: {first['msg']}") from None
+        raise _unusable_error(uri, f"a run in it is damaged at {path}: {first['msg']}") from None
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
-    """Return ``document`` with the latest ``runs`` of its manifest and settings, and its own."""
+    """Return ``document`` with a ``history``: the latest ``runs`` of its manifest and settings, and its own last."""
     current = document.summary()
     earlier = [run for run in runs if run.series == current.series and run.run_id != current.run_id]
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], current)})
 
 
-def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) -> AuditDocument:
-    """Return ``document`` with the time each finding was first seen, and the findings that ended.
+def with_past_findings(document: AuditDocument, uri: str, options: Mapping[str, str]) -> AuditDocument:
+    """Return ``document`` with the time when each finding was first seen, and the past findings that it has not.
 
-    ``document`` must have its trend, which holds the run before it.
+    Args:
+        document: the audit, from :func:`with_trend`: the last run but one of its ``history`` has the past findings.
+        uri: the location of the history.
+        options: pylance's storage options.
 
     Raises:
         LancensError: the history cannot be read.
     """
-    before = _lives_of(document.history[-2].run_id, uri, options) if len(document.history) > 1 else []
+    before = _findings_of(document.history[-2].run_id, uri, options) if len(document.history) > 1 else []
     earlier = {life.fingerprint: life for life in before if not life.gone}
     since = {name: life.first_seen for name, life in earlier.items()}
     findings = [
@@ -96,13 +101,13 @@ def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) ->
     ]
     ended = earlier.keys() - {finding.fingerprint for finding in findings}
     unread = {finding.address for finding in findings if finding.rule == unreadable.name}
-    partly_read = _partly_read(document)
+    partly_read = _partly_read_catalogs(document)
     gone = {name: _is_gone(document, unread, partly_read, earlier[name]) for name in ended}
     past = [life.model_copy(update={"gone": gone[name]}) for name, life in earlier.items() if name in ended]
     return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
 
 
-def _partly_read(document: AuditDocument) -> frozenset[str]:
+def _partly_read_catalogs(document: AuditDocument) -> frozenset[str]:
     """Return the catalogs that were not read completely, or whose unreadable tables are not listed."""
     lists_unread = unreadable.name in {rule.name for rule in document.settings.rules}
     unread = () if lists_unread else (catalog.name for catalog in document.coverage if catalog.tables_unreadable)
@@ -110,9 +115,9 @@ def _partly_read(document: AuditDocument) -> frozenset[str]:
 
 
 def _is_gone(document: AuditDocument, unread: Collection[str], partly_read: Collection[str], life: PastFinding) -> bool:
-    """Return whether an earlier finding would be listed if it were still there.
+    """Return whether a finding of an earlier run is gone, and not merely suppressed, left out or unread.
 
-    Where a root is not searched, the orphans of other catalogs below it are not found either.
+    An orphan is gone only if everything was read: a root that is not searched hides the orphans of other catalogs, too.
     """
     as_unreadable = life.model_copy(update={"rule": unreadable.name})
     is_suppressed = any(
@@ -125,10 +130,10 @@ def _is_gone(document: AuditDocument, unread: Collection[str], partly_read: Coll
     return not (is_suppressed or is_unread or document.findings_left_out)
 
 
-def _lives_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:
-    """Return the findings of one run, and those that it carried over."""
-    with _errors(uri, options):
-        runs = _open(uri, options).to_table(columns=["findings"], filter=_of_run(run_id)).to_pylist()
+def _findings_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:
+    """Return the findings of the run ``run_id``, and the past findings that it still lists."""
+    with _history_errors(uri, options):
+        runs = _open(uri, options).to_table(columns=["findings"], filter=_run_filter(run_id)).to_pylist()
     return [PastFinding.model_validate(life) for run in runs for life in run["findings"]]
 
 
@@ -138,10 +143,10 @@ def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iter
     Raises:
         LancensError: there is no history, or it cannot be read.
     """
-    with _errors(uri, options):
+    with _history_errors(uri, options):
         dataset = _open(uri, options)
         if dataset is None:
-            raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
+            raise _unusable_error(uri, "nothing is there; `lancens audit --history` makes one")
         for batch in dataset.to_batches(columns=list(columns)):
             yield from batch.to_pylist()
 
@@ -150,7 +155,7 @@ def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iter
 
 
 def schema() -> pa.Schema:
-    """Return the columns of a run."""
+    """Return the schema of the history, which has a row for each run."""
     text, number = pa.string(), pa.int64()
     counts = [(severity, number) for severity in ("error", "warning", "note")]
     sums = ("rows", "bytes", "rows_unknown", "bytes_unknown", "fragments", "bytes_on_disk", "reclaimable")
@@ -177,8 +182,8 @@ def schema() -> pa.Schema:
     )
 
 
-def _table(document: AuditDocument) -> pa.Table:
-    """Return the row of a run with its findings and those of the past."""
+def _run_table(document: AuditDocument) -> pa.Table:
+    """Return a table with the row of a run: its summary, its findings and those of the past."""
     now = document.finished
     current = {"last_seen": now, "gone": False}
     records = [
@@ -191,46 +196,55 @@ def _table(document: AuditDocument) -> pa.Table:
 
 
 def _open(uri: str, options: Mapping[str, str]) -> Any:
-    """Return the dataset at ``uri``, None if there is none yet."""
+    """Return the history at ``uri`` as an open dataset; None if there is none yet.
+
+    Raises:
+        LancensError: ``uri`` holds something else, or a history of another version.
+    """
     dataset = storage.examine(uri, options, lambda opened: opened)
     if isinstance(dataset, Storage):
         # Lance never reads what an interrupted first audit leaves.
         cut_off = dataset.kind is StorageKind.NOT_LANCE and storage.holds_first_write(uri, _MARK, options, FOLDER)
         if dataset.kind is StorageKind.NOTHING or cut_off:
             return None
-        raise _unusable(uri, dataset.detail)
+        raise _unusable_error(uri, dataset.detail)
     version = (dataset.schema.metadata or {}).get(_MARK, b"").decode()
     if not version.isdecimal():
-        raise _unusable(uri, "it holds a Lance dataset that is not an audit history; give --history a place of its own")
+        raise _unusable_error(
+            uri, "it holds a Lance dataset that is not an audit history; give --history a place of its own"
+        )
     if int(version) > FORMAT_VERSION:
-        raise _unusable(uri, f"it has version {version}, this lancens knows {FORMAT_VERSION}; install a later lancens")
+        raise _unusable_error(
+            uri, f"it has version {version}, this lancens knows {FORMAT_VERSION}; install a later lancens"
+        )
     missing = [name for name in schema().names if name not in dataset.schema.names]
     if missing:
-        raise _unusable(
+        raise _unusable_error(
             uri, f"it has no column `{missing[0]}`, as an earlier lancens wrote it; give --history a new place"
         )
     return dataset
 
 
-def _rows_of(dataset: Any | None) -> list[Row]:
+def _summary_rows(dataset: Any | None) -> list[Row]:
+    """Return the runs in the history without their findings; none without a history."""
     names = [name for name in schema().names if name != "findings"]  # which are many
     rows: list[Row] = [] if dataset is None else dataset.to_table(columns=names).to_pylist()
     return rows
 
 
-def _of_run(run_id: str) -> str:
+def _run_filter(run_id: str) -> str:
     return "run_id = '" + run_id.replace("'", "''") + "'"
 
 
 @contextmanager
-def _errors(uri: str, options: Mapping[str, str]) -> Iterator[None]:
-    """Raise errors of storage in the block as one error for the user."""
+def _history_errors(uri: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Raise errors of storage as a LancensError, which names the history."""
     try:
         with storage.translated(uri, options):
             yield
     except BackendError as error:
-        raise _unusable(uri, str(error)) from None
+        raise _unusable_error(uri, str(error)) from None
 
 
-def _unusable(uri: str, why: str) -> LancensError:
+def _unusable_error(uri: str, why: str) -> LancensError:
     return LancensError(f"{locations.redact(uri)} cannot be used as the history of audits: {why}")

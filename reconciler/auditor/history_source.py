@@ -31,7 +31,7 @@ class HistoryDataSource(BatchSource):
         return _FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns of a run."""
+        """Return the schema of a row, which is a run."""
         return spark_schema(history.schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -46,7 +46,7 @@ class HistoryDataSource(BatchSource):
 
 
 class _Reader(DataSourceReader):
-    """Reads the latest version, without filters: a reader serves several queries."""
+    """Read all runs of the latest version, without filters: PySpark uses one reader for several queries."""
 
     def __init__(self, location: str, schema: pa.Schema) -> None:
         self._location = location

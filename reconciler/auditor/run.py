@@ -45,7 +45,7 @@ def run_audit(
     cache = ProbeCache.of(uri, earlier, series, options.now, rounds)
     with session as spark:
         document = audit(spark, manifest, options, cache)
-    document = history.with_lives(history.with_trend(document, earlier), uri, {})
+    document = history.with_past_findings(history.with_trend(document, earlier), uri, {})
     report(document)
     history.append(uri, document, {})
     cache.prune()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.auditor.records import Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, first_few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
@@ -45,26 +45,29 @@ def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "`lancens apply --take-over` claims the table for this one.",
         )
         return
-    differing = dict(_differences(desired, live)) | dict(_differing_tags(record, desired, live))
-    if differing:
+    differences = dict(_entry_differences(desired, live)) | dict(_tag_differences(record, desired, live))
+    if differences:
         yield Verdict(
-            f"it differs from the manifest: {few([f'`{key}`' for key in sorted(differing)])}",
+            f"it differs from the manifest: {first_few([f'`{key}`' for key in sorted(differences)])}",
             "`lancens plan` shows the change that corrects it. If the catalog is right, correct the manifest.",
-            details=differing,
+            details=differences,
         )
 
 
-def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
-    """Yield what a plan would change, with the live and the desired value."""
+def _entry_differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
+    """Yield each key of the entry that a plan would change, with a text of the live and the desired value."""
     properties = live.properties
     secret = desired.secret_keys | ownership.recorded_secrets(properties)
     for key, value in desired.properties.items():
         if properties.get(key) != value and not is_hidden(key, value, properties):
-            yield key, f"{_value(key, properties, secret)}, in the manifest {redact_value(key, value, secret=secret)!r}"
+            yield (
+                key,
+                f"{_live_value(key, properties, secret)}, in the manifest {redact_value(key, value, secret=secret)!r}",
+            )
     if ownership.owner_of(properties) is not None:
         for key in ownership.recorded_keys(properties) - desired.properties.keys():
             if key in properties:
-                yield key, f"{_value(key, properties, secret)}, not in the manifest any more"
+                yield key, f"{_live_value(key, properties, secret)}, not in the manifest any more"
         if desired.protect is not None and desired.protect != ownership.is_protected(properties):
             yield "protect", f"{not desired.protect}, in the manifest {desired.protect}"
     if is_relocated(desired, live):
@@ -80,8 +83,8 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
         )
 
 
-def tags_in_question(record: TableRecord) -> Collection[str]:
-    """Return the tags by which a plan compares the data of a table with its block."""
+def tags_to_read(record: TableRecord) -> Collection[str]:
+    """Return the names of the tags to read for the rule: those of the block, and those that the entry lists."""
     desired, live = record.desired, record.live
     if desired is None or desired.absent or not desired.probe or live is None:
         return ()
@@ -89,12 +92,13 @@ def tags_in_question(record: TableRecord) -> Collection[str]:
 
 
 def _listed_tags(live: LiveTable) -> frozenset[str]:
+    """Return the tags that a managed entry lists as set by lancens."""
     is_owned = ownership.owner_of(live.properties) is not None
     return ownership.recorded_tags(live.properties) if is_owned else frozenset()
 
 
-def _differing_tags(record: TableRecord, desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
-    """Yield the tags that a plan would set, move, remove or list in the entry."""
+def _tag_differences(record: TableRecord, desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
+    """Yield each tag that a plan would set, move, remove or list in the entry, as ``tags.NAME``, with a text."""
     if record.tags is None:
         return
     listed = _listed_tags(live)
@@ -107,7 +111,7 @@ def _differing_tags(record: TableRecord, desired: DesiredTable, live: LiveTable)
             yield f"tags.{name}", f"{actual_version or 'not there'}{marked}, {expected}"
 
 
-def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:
+def _live_value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:
     return repr(redact_value(key, properties[key], secret=secret)) if key in properties else "not there"
 
 
@@ -128,13 +132,13 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
         yield Verdict(
-            f"the data has other columns than its block: {few([*blocking.texts()], '; ')}",
+            f"the data has other columns than its block: {first_few([*blocking.texts()], '; ')}",
             "`lancens plan` shows what to write into the block, and which call of pylance changes the data.",
         )
     elif difference.grows:
         lacking = [*replace(difference, extra=()).texts()]
         yield Verdict(
-            f"the data does not follow its block yet: {few(lacking, '; ')}",
+            f"the data does not follow its block yet: {first_few(lacking, '; ')}",
             "`lancens apply` adds or alters them; no data is rewritten.",
             Severity.WARNING,
         )

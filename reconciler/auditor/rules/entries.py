@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.auditor.records import Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, first_few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.live import StorageKind
 
@@ -123,7 +123,7 @@ def stale_columns(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
     elif columns is not None:
         yield Verdict(
-            f"its entry has other columns than its data: {few([*columns.texts()])}",
+            f"its entry has other columns than its data: {first_few([*columns.texts()])}",
             "`lancens apply` updates them where the manifest manages the table and its block gives a `schema`. Where "
             "the catalog cannot change them (Unity), create the entry again.",
         )

@@ -13,7 +13,8 @@ from reconciler.storage import SCHEMES, has_driver
 _MOST_NAMED = 3
 
 
-def _listed(addresses: Sequence[str]) -> str:
+def _address_list(addresses: Sequence[str]) -> str:
+    """Return the first few addresses as one text; a record has only some, so their number is not named."""
     more = "" if len(addresses) <= _MOST_NAMED else " and others"
     return ", ".join(addresses[:_MOST_NAMED]) + more
 
@@ -28,9 +29,9 @@ def shared_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.live is None or not record.sharing:
         return
-    within = any(other.startswith(address(record.catalog, ("",))) for other in record.sharing)
-    reason = f"{_listed(record.sharing)} {'is' if len(record.sharing) == 1 else 'are'} at the same location"
-    if within:
+    is_within_catalog = any(other.startswith(address(record.catalog, ("",))) for other in record.sharing)
+    reason = f"{_address_list(record.sharing)} {'is' if len(record.sharing) == 1 else 'are'} at the same location"
+    if is_within_catalog:
         yield Verdict(
             reason,
             "Keep one of the entries and remove the others with `absent: true` and `lancens apply`, which keeps the "
@@ -54,7 +55,7 @@ def nested_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.live is not None and record.inside:
         yield Verdict(
-            f"its location is inside that of {_listed(record.inside)}",
+            f"its location is inside that of {_address_list(record.inside)}",
             "Copy this dataset to a location of its own, correct its entry, and then remove its old copy. The outer "
             "directory must stay until then: this dataset is in it.",
         )
@@ -127,12 +128,12 @@ def indirect_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is None or not record.location or record.place is None:
         return
     if record.place != locations.objects_of(locations.normalise(record.location)):
-        how = "leads through a symbolic link"
+        defect = "leads through a symbolic link"
     elif ".." in locations.names_in(record.location):
-        how = "has `..` in it"
+        defect = "has `..` in it"
     else:
         return
     yield Verdict(
-        f"its location {how}: the data is at {locations.redact(record.place)}",
+        f"its location {defect}: the data is at {locations.redact(record.place)}",
         f"Write the location as {locations.redact(record.place)}; a plan for it shows that no data moves.",
     )

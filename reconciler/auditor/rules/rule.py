@@ -1,4 +1,4 @@
-"""The building blocks of rules: limits, verdicts and the decorator."""
+"""What rules are made of: limits, verdicts, and the decorator that makes a function a rule."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Verdict:
 
 
 Check: TypeAlias = Callable[[TableRecord, RuleLimits], Iterator[Verdict]]
-"""A pure function; it never raises, whatever the record says."""
+"""The function of a rule: it yields the defects of one table, is pure, and never raises, whatever the record says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +72,19 @@ class Rule:
 
 
 def rule(severity: Severity, *, needs_manifest: bool = False) -> Callable[[Check], Rule]:
-    """Make a function the rule of its name.
+    """Return a decorator that makes a function a rule, named after it, whose findings have at most ``severity``.
 
-    Users read its docstring: the title, then the help.
+    Users read the function's docstring: the title on its first line, then the help.
     """
 
-    def decorated(check: Check) -> Rule:
+    def rule_of(check: Check) -> Rule:
         title, _, help_ = (inspect.getdoc(check) or "").partition("\n")
         return Rule(check.__name__.replace("_", "-"), severity, title, " ".join(help_.split()), check, needs_manifest)
 
-    return decorated
+    return rule_of
 
 
-def few(texts: Sequence[str], between: str = ", ") -> str:
-    """Return the first few of ``texts``, and the number of the others."""
+def first_few(texts: Sequence[str], separator: str = ", ") -> str:
+    """Return the first few of ``texts`` as one text, and the number of the others, as ``a, b, c and 7 more``."""
     more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED:,} more"
-    return between.join(texts[:_MOST_NAMED]) + more
+    return separator.join(texts[:_MOST_NAMED]) + more

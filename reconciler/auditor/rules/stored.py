@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from reconciler.auditor.records import LocationContent, Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, first_few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.display import count
 from reconciler.model.live import StorageKind
@@ -15,20 +15,21 @@ from reconciler.storage import MOST_VERSIONS, Files, has_driver
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
-_BRING_HERE = (
+_COPY_REMEDY = (
     "If this is not meant, have its writer copy the data into the dataset. If it is, keep the places below the "
     "catalog's roots, or pass `--allow-outside`, and `--allow-host` for another host."
 )
 
 
-def _location(record: TableRecord) -> str:
+def _location_text(record: TableRecord) -> str:
+    """Return the table's location without secrets, and a warning if Lance opens only a part of it."""
     if not record.location:
         return "its location"
     cut = ", of which Lance opens the part before `?` or `#` (`%3F` and `%23` in a name)"
     return locations.redact(record.location) + (cut if locations.is_cut(record.location) else "")
 
 
-def _holds(record: TableRecord, kind: StorageKind) -> bool:
+def _is_live_with(record: TableRecord, kind: StorageKind) -> bool:
     """Return whether the table is a live Lance table whose location holds ``kind``."""
     return record.live is not None and record.stored.kind is kind
 
@@ -41,18 +42,18 @@ def dangling(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     there. Restore the data, correct the location, or remove the entry. A location that is marked as reserved for a
     declared table is no defect; a table that the manifest only declares is a warning.
     """
-    if not _holds(record, StorageKind.NOTHING) or record.stored.reserved:
+    if not _is_live_with(record, StorageKind.NOTHING) or record.stored.reserved:
         return
     if _is_declared(record):
         yield Verdict(
-            f"nothing is at {_location(record)}: the manifest declares the table, and it was never written or its data "
-            "is gone",
+            f"nothing is at {_location_text(record)}: the manifest declares the table, and it was never written or its "
+            "data is gone",
             "Write the first rows to it. If it had rows already, restore them from a copy.",
             Severity.WARNING,
         )
     else:
         yield Verdict(
-            f"the table is registered and nothing is at {_location(record)}",
+            f"the table is registered and nothing is at {_location_text(record)}",
             f"Restore the data from a copy, or correct the location if the data was moved. If the table is not needed, "
             f"{_REMOVE_ENTRY}.",
         )
@@ -79,20 +80,20 @@ def orphan(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is not None or record.desired is not None or record.foreign is not None:
         return
     if record.stored.kind is StorageKind.DATASET:
-        subject = f"a Lance dataset is at {_location(record)}"
+        subject = f"a Lance dataset is at {_location_text(record)}"
     elif record.stored.kind is StorageKind.UNKNOWN:
-        subject = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {_location(record)}"
+        subject = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {_location_text(record)}"
     else:
         return
     yield Verdict(
         f"{subject}, and no table of the manifest's catalogs is",
         "Register it if it is needed: a block with this `location` in a manifest, then `lancens apply`. Otherwise find "
         "its writer, and its readers outside these catalogs, before you delete it; lancens never does.",
-        details=dict(_measures(record.stored)),
+        details=dict(_size_details(record.stored)),
     )
 
 
-def _measures(stored: LocationContent) -> Iterator[tuple[str, str]]:
+def _size_details(stored: LocationContent) -> Iterator[tuple[str, str]]:
     """Yield the figures that help to decide whether to keep a dataset."""
     if stored.rows is not None:
         yield "rows", f"{stored.rows:,}"
@@ -109,9 +110,9 @@ def not_lance(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     Queries fail, and a first write would mix Lance files with the others. Usually the location names a directory too
     high or too low, or a table of another format was registered as a Lance table.
     """
-    if _holds(record, StorageKind.NOT_LANCE) and not record.stored.unversioned:
+    if _is_live_with(record, StorageKind.NOT_LANCE) and not record.stored.unversioned:
         yield Verdict(
-            f"{_location(record)} is not a Lance dataset: {record.stored.detail or 'it holds other files'}",
+            f"{_location_text(record)} is not a Lance dataset: {record.stored.detail or 'it holds other files'}",
             "Correct the location to where the dataset is. If these files are a table of another format, "
             f"{_REMOVE_ENTRY}, and register them in that format.",
         )
@@ -129,13 +130,13 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if record.live is not None:
         yield Verdict(
-            f"files of Lance data are at {_location(record)}, and `_versions` is empty or gone",
+            f"files of Lance data are at {_location_text(record)}, and `_versions` is empty or gone",
             "Restore `_versions` from a copy; nothing else tells which rows the files hold. A first write looks like "
             "this until its commit: if it was interrupted, write the table again.",
         )
     elif record.desired is None and record.foreign is None:
         yield Verdict(
-            f"files of Lance data are at {_location(record)} without any version, and no table of the manifest's "
+            f"files of Lance data are at {_location_text(record)} without any version, and no table of the manifest's "
             "catalogs is there",
             "Find their writer: a first write looks like this until its commit. If it was interrupted, the files only "
             "cost money. lancens deletes nothing.",
@@ -143,29 +144,29 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-def _opened(record: TableRecord, **arguments: object) -> str:
+def _dataset_call(record: TableRecord, **arguments: object) -> str:
     """Return the call that opens a table's dataset, as a user types it."""
     keywords = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    return f"lance.dataset({_typed(record)}{keywords})"
+    return f"lance.dataset({_quoted_location(record)}{keywords})"
 
 
-def _typed(record: TableRecord, *names: str) -> str:
+def _quoted_location(record: TableRecord, *names: str) -> str:
     """Return the table's location, or what is below it, as a user types it."""
     location = locations.redact(locations.pylance_uri(record.location or ""))
     return json.dumps(locations.join(location, *names) if names else location, ensure_ascii=False)
 
 
-def _go_back(record: TableRecord, files: Files) -> str:
-    """Return how to mend a dataset whose latest version has lost files."""
+def _restore_remedy(record: TableRecord, files: Files) -> str:
+    """Return how to repair a dataset whose latest version has lost files."""
     indices = [name for name in files.owners if isinstance(name, str)]
     if indices and len(indices) == len(files.owners):
-        drops = " ".join(f"`{_opened(record)}.drop_index({name!r})`" for name in indices)
+        drops = " ".join(f"`{_dataset_call(record)}.drop_index({name!r})`" for name in indices)
         return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
     if files.complete_version is None:
         return f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
     return (
         f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
-        f"all of its files: `{_opened(record, version=files.complete_version)}.restore()`."
+        f"all of its files: `{_dataset_call(record, version=files.complete_version)}.restore()`."
     )
 
 
@@ -182,8 +183,8 @@ def missing_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if files is not None and files.missing:
         yield Verdict(
             f"{count(len(files.missing), 'file')} of its latest version "
-            f"{'is' if len(files.missing) == 1 else 'are'} not there: {few(files.missing)}",
-            _go_back(record, files),
+            f"{'is' if len(files.missing) == 1 else 'are'} not there: {first_few(files.missing)}",
+            _restore_remedy(record, files),
         )
 
 
@@ -199,8 +200,8 @@ def short_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if files is not None and files.short:
         yield Verdict(
             f"{count(len(files.short), 'file')} of its latest version "
-            f"{'has' if len(files.short) == 1 else 'have'} fewer bytes than were written: {few(files.short)}",
-            _go_back(record, files),
+            f"{'has' if len(files.short) == 1 else 'have'} fewer bytes than were written: {first_few(files.short)}",
+            _restore_remedy(record, files),
         )
 
 
@@ -217,7 +218,7 @@ def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         yield Verdict(
             f"version {files.missing_version} was committed, and its manifest is gone; readers get version {version}",
             "Restore the newest file below `_versions` from a copy, before anything is written. Without a copy, make "
-            f"version {version} the latest on purpose: `{_opened(record, version=version)}.restore()`.",
+            f"version {version} the latest on purpose: `{_dataset_call(record, version=version)}.restore()`.",
         )
 
 
@@ -232,9 +233,9 @@ def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     files = record.stored.files
     if files is not None and files.broken_tags:
         named = [str(tag) for tag in files.broken_tags]
-        deleted = few([f"`{_opened(record)}.tags.delete({tag.name!r})`" for tag in files.broken_tags])
+        deleted = first_few([f"`{_dataset_call(record)}.tags.delete({tag.name!r})`" for tag in files.broken_tags])
         yield Verdict(
-            f"{count(len(named), 'tag')} cannot be read: {few(named)}",
+            f"{count(len(named), 'tag')} cannot be read: {first_few(named)}",
             "Restore the version and its files from a copy, before a clean-up removes the rest. A tag that is not "
             f"needed can be deleted: {deleted}.",
         )
@@ -250,17 +251,17 @@ def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     files = record.stored.files
     if files is not None and files.broken_branches:
         broken = files.broken_branches
-        back = few(
+        back = first_few(
             [
-                f"`{_opened(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
+                f"`{_dataset_call(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
                 for branch in broken
                 if branch.complete_version is not None
             ]
         )
-        deleted = few([f"`{_opened(record)}.branches.delete({branch.name!r})`" for branch in broken])
+        deleted = first_few([f"`{_dataset_call(record)}.branches.delete({branch.name!r})`" for branch in broken])
         yield Verdict(
             f"{'a branch' if len(broken) == 1 else f'{len(broken):,} branches'} cannot be read: "
-            f"{few([str(branch) for branch in broken])}",
+            f"{first_few([str(branch) for branch in broken])}",
             "Restore the files from a copy."
             + (f" Without one, go back to the newest version that has all of its files: {back}." if back else "")
             + f" A branch that is not needed can be deleted: {deleted}.",
@@ -280,19 +281,19 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if record.location and not has_driver(record.location):
         return  # unknown_scheme reports it
-    if _holds(record, StorageKind.DENIED) and record.stored.bases:
-        yield Verdict(f"{_location(record)} is not opened: {record.stored.detail}", _BRING_HERE)
-    elif _holds(record, StorageKind.DENIED):
+    if _is_live_with(record, StorageKind.DENIED) and record.stored.bases:
+        yield Verdict(f"{_location_text(record)} is not opened: {record.stored.detail}", _COPY_REMEDY)
+    elif _is_live_with(record, StorageKind.DENIED):
         yield Verdict(
-            f"storage denies reading {_location(record)}: {record.stored.detail}",
+            f"storage denies reading {_location_text(record)}: {record.stored.detail}",
             "Give the user of the audit the right to read it, with credentials in `storage.*` of the catalog "
             f"`{record.catalog}` or a grant on the storage.",
         )
-    elif _holds(record, StorageKind.UNKNOWN):
-        yield Verdict(f"{_location(record)} cannot be opened: {record.stored.detail}", _reopen(record))
+    elif _is_live_with(record, StorageKind.UNKNOWN):
+        yield Verdict(f"{_location_text(record)} cannot be opened: {record.stored.detail}", _reopen_remedy(record))
     elif record.stored.files is not None and record.stored.files.problem is not None:
         yield Verdict(
-            f"the files at {_location(record)} cannot be listed: {record.stored.files.problem}",
+            f"the files at {_location_text(record)} cannot be listed: {record.stored.files.problem}",
             "Give the user of the audit the right to list them, or use `--depth quick`, which reads the latest version "
             "only.",
             Severity.WARNING,
@@ -308,23 +309,23 @@ def reads_elsewhere(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     of its catalog, or `--allow-outside` lets them be. Copy the data into the dataset unless this is meant.
     """
     if record.live is not None and record.stored.bases:
-        bases = few([*map(locations.redact, record.stored.bases)])
-        yield Verdict(f"the dataset at {_location(record)} refers to {bases}", _BRING_HERE)
+        bases = first_few([*map(locations.redact, record.stored.bases)])
+        yield Verdict(f"the dataset at {_location_text(record)} refers to {bases}", _COPY_REMEDY)
 
 
-def _reopen(record: TableRecord) -> str:
-    """Return how to open a dataset again."""
+def _reopen_remedy(record: TableRecord) -> str:
+    """Return how to make a dataset readable that could not be opened."""
     recovery = record.stored.recovery
     if recovery is None:
         return "Run the audit again once storage answers, or correct the location or the storage options."
     if recovery.is_mixed and recovery.version is not None:
-        call = f"{_opened(record, version=recovery.version)}.migrate_manifest_paths_v2()"
+        call = f"{_dataset_call(record, version=recovery.version)}.migrate_manifest_paths_v2()"
         return f"Its manifests follow two naming schemes: `{call}` gives all of them the newer names."
     if recovery.version is None:
         return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
-    damaged = few([f"`_versions/{name}`" for name in recovery.damaged])
+    damaged = first_few([f"`_versions/{name}`" for name in recovery.damaged])
     # Every commit reads the latest manifest first, and so does a clone: the damaged one has to go.
-    folder = f"lance.file.LanceFileSession({_typed(record, '_versions')})"
+    folder = f"lance.file.LanceFileSession({_quoted_location(record, '_versions')})"
     taken = " ".join(
         f"`{folder}.{call}`"
         for name in recovery.damaged
@@ -332,7 +333,7 @@ def _reopen(record: TableRecord) -> str:
     )
     return (
         f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and go back to version "
-        f"{recovery.version}, the newest that has all of its files: `{_opened(record, version=recovery.version)}"
+        f"{recovery.version}, the newest that has all of its files: `{_dataset_call(record, version=recovery.version)}"
         ".restore()`."
     )
 

@@ -15,7 +15,7 @@ from reconciler.model.display import count
 _VECTOR = re.compile(r"fixed_size_list<(?:float|double|halffloat|bfloat)")
 _UNINDEXED_SHARE = 0.1
 _MIB = 1 << 20
-_SHOWN = 40
+_LONGEST = 40
 _COMPACT = "Compact them with `lance.dataset(…).optimize.compact_files()`, best after each write of the table"
 
 
@@ -25,13 +25,13 @@ _CLEAN_UP = (
 )
 
 
-def _maintain(record: TableRecord, key: str) -> str:
-    """Return the command that does it for a block with the key."""
+def _maintain_remedy(record: TableRecord, key: str) -> str:
+    """Return the sentence that names `lancens maintain`, which a block with ``maintain.KEY`` can leave the work to."""
     return f"`lancens maintain --select {quote(record.address)}` does it where its block has `maintain.{key}`."
 
 
-def _kept(record: TableRecord) -> LocationContent:
-    """Return the dataset of a live table, if it could be opened."""
+def _dataset_of(record: TableRecord) -> LocationContent:
+    """Return the content of a live table's dataset; content without any figure if there is none or it is unreadable."""
     return record.stored if record.live is not None and record.stored.version is not None else NOT_PROBED
 
 
@@ -42,11 +42,11 @@ def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     `expect.max_fragments` in the table's block, or in `defaults`, sets the limit. Each query opens each fragment.
     Frequent small writes leave a fragment a commit until the table is compacted.
     """
-    stored, most = _kept(record), record.expect.max_fragments
+    stored, most = _dataset_of(record), record.expect.max_fragments
     if most is not None and (stored.fragments or 0) > most:
         yield Verdict(
             f"it has {count(stored.fragments or 0, 'fragment')}; the manifest expects {most:,} at most",
-            f"{_COMPACT}; or correct `expect.max_fragments`. {_maintain(record, 'compact')}",
+            f"{_COMPACT}; or correct `expect.max_fragments`. {_maintain_remedy(record, 'compact')}",
         )
 
 
@@ -57,12 +57,12 @@ def small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict
     More than 100 fragments (`--limit small-fragments=N`) have less than 1 MiB of data each. Each query opens each of
     them, which in an object store takes longer than reading their data.
     """
-    stored = _kept(record)
+    stored = _dataset_of(record)
     if (stored.small_fragments or 0) > limits.small_fragments:
         yield Verdict(
             f"{stored.small_fragments:,} of its {count(stored.fragments or 0, 'fragment')} have less than 1 MiB of "
             "data",
-            f"{_COMPACT}. {_maintain(record, 'compact')}",
+            f"{_COMPACT}. {_maintain_remedy(record, 'compact')}",
         )
 
 
@@ -74,7 +74,7 @@ def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists all
     versions. `--depth quick` leaves this rule out.
     """
-    stored = _kept(record)
+    stored = _dataset_of(record)
     if stored.files is None:
         return
     versions, expected = stored.files.versions, record.expect.max_versions
@@ -97,7 +97,7 @@ def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     and versions count. A table with branches is left out, since the files of branches cannot be told apart. `--depth
     quick` leaves this rule out.
     """
-    stored = _kept(record)
+    stored = _dataset_of(record)
     if stored.files is None or stored.files.reclaimable is None:
         return
     files, reclaimable = stored.files, stored.files.reclaimable
@@ -118,18 +118,18 @@ def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     commit whose version is a multiple of it deletes old versions, and files that only they need. lancens never makes
     such a commit; it blocks a table that needs one.
     """
-    cleanup = _kept(record).cleanup
+    cleanup = _dataset_of(record).cleanup
     if cleanup is None:
         return
-    versions = [f"younger than {cleanup.older_than[:_SHOWN]}"] if cleanup.older_than is not None else []
-    versions += [f"the latest {cleanup.retain_versions[:_SHOWN]}"] if cleanup.retain_versions is not None else []
+    versions = [f"younger than {cleanup.older_than[:_LONGEST]}"] if cleanup.older_than is not None else []
+    versions += [f"the latest {cleanup.retain_versions[:_LONGEST]}"] if cleanup.retain_versions is not None else []
     when = f"version {cleanup.next_due:,}, then every {cleanup.each:,}" if cleanup.each > 0 else "any version"
     yield Verdict(
         f"Lance deletes its old versions with the commit of {when}, by any writer; it keeps "
         f"{' and '.join(versions) or 'the latest'}, and tagged ones",
         f"Nothing has to be done if that is wanted. Otherwise delete the key: `lance.dataset(…).delete_config_keys(["
         f"'{INTERVAL}'])`. Tag the versions that have to stay.",
-        details={"version": f"{cleanup.version:,}", "interval": cleanup.interval[:_SHOWN]},
+        details={"version": f"{cleanup.version:,}", "interval": cleanup.interval[:_LONGEST]},
     )
 
 
@@ -140,7 +140,7 @@ def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     `expect.indices` in the table's block, or in `defaults`, names the columns. Queries by these columns read the whole
     table. Often the table was overwritten, which removed its indices.
     """
-    stored = _kept(record)
+    stored = _dataset_of(record)
     if stored.indices is None:
         return
     indexed = {column for index in stored.indices for column in index.columns}
@@ -150,7 +150,7 @@ def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         yield Verdict(
             f"it lacks the {'index' if len(lacking) == 1 else 'indices'} on {columns} that the manifest expects",
             "Create it with `lance.dataset(…).create_index(…)` for vectors, or `create_scalar_index(…)`; or correct "
-            f"`expect.indices`. {_maintain(record, 'indices')}",
+            f"`expect.indices`. {_maintain_remedy(record, 'indices')}",
         )
 
 
@@ -161,7 +161,7 @@ def unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdi
     A search by distance reads every vector of the table: more than 100,000 rows (`--limit unindexed-rows=N`). A column
     that the manifest expects an index on is a `missing-index`.
     """
-    stored = _kept(record)
+    stored = _dataset_of(record)
     if stored.indices is None or stored.schema is None or (stored.rows or 0) <= limits.unindexed_rows:
         return
     indexed = {column for index in stored.indices for column in index.columns} | {*record.expect.indices}
@@ -183,7 +183,7 @@ def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     Rows written after the index was created are searched one by one: more than 100,000 of them (`--limit
     unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only on request.
     """
-    stored = _kept(record)
+    stored = _dataset_of(record)
     if stored.indices is None or not stored.rows:
         return
     for index in stored.indices:
@@ -192,6 +192,6 @@ def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
             yield Verdict(
                 f"its index `{index.name}` covers {index.rows:,} of {count(stored.rows, 'row')}",
                 "Update it with `lance.dataset(…).optimize.optimize_indices()`, best after each write of the table. "
-                f"{_maintain(record, 'optimize_indices')}",
+                f"{_maintain_remedy(record, 'optimize_indices')}",
                 details={"index": index.name, "rows without index": f"{left:,}"},
             )

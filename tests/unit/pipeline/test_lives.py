@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Callable[..., AuditDocument]:
         made = document(found, [], COVERAGE, run_id=f"run-{number}")
         made = made.model_copy(update={"finished": NOW + timedelta(hours=number), **changed})
         trend = history.with_trend(made, history.read(uri, {}))
-        told = history.with_lives(trend, uri, {})
+        told = history.with_past_findings(trend, uri, {})
         history.append(uri, told, {})
         return told
 
