@@ -89,7 +89,7 @@ class Approval:
 def services_digest(plan: Plan) -> str:
     """Return a digest of the services and roots that the catalogs of ``plan`` stand for.
 
-    It is made of slow digests, since it is public and nobody should be able to confirm a guessed address with it.
+    Values from outside the manifest count by slow digests: this one is public, and must not confirm guessed addresses.
     """
     services = sorted((catalog.name, catalog.impl, catalog.service) for catalog in plan.catalogs)
     return hashlib.sha256(json.dumps(services).encode()).hexdigest()

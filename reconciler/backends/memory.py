@@ -30,6 +30,10 @@ class MemoryConfig(BackendConfig):
         """Return the catalog's name."""
         return self.name
 
+    def is_identity_literal(self) -> bool:
+        """Return True: it is the name."""
+        return True
+
 
 @dataclass
 class _Store:

@@ -21,7 +21,7 @@ from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
-from reconciler.model.redaction import is_sensitive
+from reconciler.model.redaction import is_sensitive, is_sensitive_key
 
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
@@ -50,7 +50,8 @@ class ResolvedConfig:
     ``secrets`` are the values that no output may hold: those of the environment, of files and of sensitive keys.
     ``places`` maps locations with such values to their text in the manifest's folder. ``relative`` are the absolute
     forms of relative locations. ``hosts`` are the hosts that the service may name; None for any. ``allows_outside``:
-    whether datasets may refer to places outside the catalog's roots.
+    whether datasets may refer to places outside the catalog's roots. ``is_literal``: whether all but credentials is as
+    written, without a placeholder.
     """
 
     properties: dict[str, str] = field(repr=False)
@@ -59,6 +60,7 @@ class ResolvedConfig:
     relative: frozenset[str] = frozenset()
     hosts: Collection[str] | None = None
     allows_outside: bool = False
+    is_literal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,19 @@ class ConfigText:
         problems = problems or self._placed(self.read(properties)[1])
         if problems:
             raise ManifestError(problems)
-        policy, known = resolver.policy, frozenset(secrets - {""})
-        return ResolvedConfig(properties, known, places, frozenset(relative), policy.hosts, policy.places_outside)
+        return ResolvedConfig(
+            properties=properties,
+            secrets=frozenset(secrets - {""}),
+            places=places,
+            relative=frozenset(relative),
+            hosts=resolver.policy.hosts,
+            allows_outside=resolver.policy.places_outside,
+            is_literal=all(is_literal(entry.template) or self._is_credential(entry) for entry in self.entries),
+        )
+
+    def _is_credential(self, entry: ConfigEntry) -> bool:
+        key = self.plain_key(entry)
+        return key in self.implementation.config_model.credentials or is_sensitive_key(key)
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS

@@ -64,6 +64,10 @@ class BackendConfig(BaseModel):
         """Return a text that is equal for two configurations of one service and root; it holds no secret."""
         raise NotImplementedError
 
+    def is_identity_literal(self) -> bool:
+        """Return whether the identity depends on these values alone, not on the environment or on links."""
+        return False
+
 
 _EXPECTED = {
     "int_parsing": "a whole number",

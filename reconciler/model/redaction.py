@@ -148,6 +148,11 @@ def slow_digest(value: str, salt: str) -> str:
     return _slow(value, salt).hex()
 
 
+def fast_digest(text: str, salt: str) -> str:
+    """Return a digest of ``text``, which is no secret."""
+    return hashlib.sha256(_bytes(f"{salt}\0{text}")).hexdigest()
+
+
 @lru_cache(_CACHED)
 def _slow(value: str, salt: str) -> bytes:
     return hashlib.scrypt(_bytes(value), salt=b"lancens\0" + _bytes(salt), n=_COST, r=_BLOCK, p=1, dklen=32)

@@ -19,7 +19,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.model.redaction import is_sensitive, scrub, slow_digest
+from reconciler.model.redaction import fast_digest, is_sensitive, scrub, slow_digest
 from reconciler.planner.placeholders import location_hider
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class CatalogSpec:
         impl: the name of its implementation.
         properties: its configuration, resolved; it may hold secrets.
         secrets: texts that no error may show.
+        is_literal: whether the configuration is as written, except for credentials.
         scope: the part of the catalog that the manifest covers.
         outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
         parallelism: how many requests a connection has in flight.
@@ -62,6 +63,7 @@ class CatalogSpec:
     is_whole: bool = False
     hosts: Collection[str] | None = None
     allows_outside: bool = False
+    is_literal: bool = False
     namespace_properties: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
@@ -125,17 +127,20 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A slow digest of the configuration without credentials, hosts and paths.
+        """A digest of the configuration without credentials, hosts and paths.
 
+        It is slow unless everything is as written: the manifest's digest covers that already.
         Paths are taken relative to the manifest's folder, so that every checkout has the same digest.
         """
-        credentials = self.backend.config.credentials
+        config = self.backend.config
         plain = {plain_key(self.spec.impl, key): value for key, value in self.spec.properties.items()}
-        names = [key for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))]
-        portable, identity = self.spec.portable, self.backend.config.identity()
+        names = [key for key in sorted(plain) if not (key in config.credentials or is_sensitive(key, plain[key]))]
+        portable, identity = self.spec.portable, config.identity()
         bound = {key: portable.get(plain[key], plain[key]) for key in names}
         text = json.dumps([portable.get(identity, identity), bound])
-        return slow_digest(text, f"{self.desired.owner} {self.spec.impl}")[:16]
+        is_literal = self.spec.is_literal and (identity in portable or config.is_identity_literal())
+        digest = fast_digest if is_literal else slow_digest
+        return digest(text, f"{self.desired.owner} {self.spec.impl}")[:16]
 
 
 def catalog_specs(
@@ -167,6 +172,7 @@ def catalog_specs(
             parallelism=parallelism,
             hosts=config.hosts,
             allows_outside=config.allows_outside,
+            is_literal=config.is_literal,
             is_whole=name in followed or bool(manifest.catalogs[name].desired.moves),
             namespace_properties=_namespace_properties(manifest.catalogs[name].desired) if as_planned else {},
         )

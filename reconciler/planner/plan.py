@@ -36,8 +36,8 @@ class CatalogSummary(Document):
     removes, ``untagged_tables`` those that lose a tag, ``recreated_tables`` those whose lost data it gives up.
     ``unnamed_tables`` are not in the manifest, ``unmanaged_tables`` are those of them that nobody manages.
     ``mirrored_tables`` counts the tables that its mirror finds in the source, absent without a mirror, and
-    ``unmirrored_tables`` the mirrored tables that the plan removes. ``service`` is a slow digest of the resolved
-    configuration without its credentials.
+    ``unmirrored_tables`` the mirrored tables that the plan removes. ``service`` is a digest of the resolved
+    configuration without its credentials, a slow one if values are from outside the manifest.
     """
 
     name: str

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import uuid
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -66,3 +68,43 @@ def test_the_address_binds_a_plan_and_vend_credentials_does_not(tmp_path: Path) 
     made = service("http://127.0.0.1:1", vends=True)
     assert service("http://127.0.0.1:1", vends=False) == made
     assert service("http://127.0.0.1:2", vends=True) != made
+
+
+@pytest.mark.parametrize(
+    ("catalog", "slow"),
+    [
+        ("{impl: rest, config: {uri: 'http://127.0.0.1:1'}}", 0),
+        (
+            "{impl: rest, config: {uri: 'http://127.0.0.1:1', auth_token: '${env:LANCENS_TEST_VALUE}'}}",
+            0,
+        ),
+        ("{impl: rest, config: {uri: 'http://127.0.0.1:1/${env:LANCENS_TEST_VALUE}'}}", 1),
+        ("{impl: rest, config: {uri: 'http://127.0.0.1:1/${env:LANCENS_TEST_NONE:-a}'}}", 1),
+        ("{impl: rest, config: {uri: 'http://127.0.0.1:1/${var:stage:-a}'}}", 1),
+        ("{impl: rest, config: {uri: 'http://127.0.0.1:1/${file:value}'}}", 1),
+        ("{impl: hive3, config: {uri: 'thrift://127.0.0.1:1'}}", 0),
+        ("{impl: glue, config: {region: eu-west-1, catalog_id: '123456789012'}}", 0),
+        ("{impl: glue, config: {catalog_id: '123456789012'}}", 1),
+        ("{impl: dir, config: {root: ./lake}}", 0),
+        ("{impl: dir, config: {root: ./link}}", 0),
+        ("{impl: dir, config: {root: 's3://lake'}}", 0),
+        ("{impl: dir, config: {root: '{folder}/lake'}}", 0),
+        ("{impl: dir, config: {root: '{folder}/link'}}", 1),
+    ],
+)
+def test_a_digest_is_slow_for_what_the_manifest_does_not_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalog: str, slow: int
+) -> None:
+    scrypt = mock.Mock(return_value=bytes(32))
+    monkeypatch.setattr("hashlib.scrypt", scrypt)
+    monkeypatch.setenv("LANCENS_TEST_VALUE", str(tmp_path))  # a value of its own: digests are remembered
+    monkeypatch.setenv("AWS_DEFAULT_REGION", f"eu-west-{uuid.uuid4().int}")
+    (tmp_path / "value").write_text(str(tmp_path))
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "link").symlink_to("lake")
+    path = tmp_path / "lancens.yaml"
+    catalogs = f"{{lake: {catalog.replace('{folder}', str(tmp_path.resolve()))}}}"
+    path.write_text(f"version: 1\nname: {uuid.uuid4().hex}\ncatalogs: {catalogs}\n")
+    with open_connections(load(path)) as connections:
+        services = {connections["lake"].service for _ in range(2)}
+    assert (scrypt.call_count, len(services)) == (slow, 1)

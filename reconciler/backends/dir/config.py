@@ -62,3 +62,7 @@ class DirConfig(BackendConfig):
     def identity(self) -> str:
         """Return the root, comparable: a path without symbolic links."""
         return locations.normalise(self.root if storage.local_path(self.root) is None else os.path.realpath(self.root))
+
+    def is_identity_literal(self) -> bool:
+        """Return whether no link changes the root."""
+        return self.identity() == locations.normalise(self.root)

@@ -132,6 +132,10 @@ class GlueConfig(WaitLimits, BackendConfig):
         address = f"{region} at {self.endpoint}" if self.endpoint else region
         return f"{address}, {self._root()}"
 
+    def is_identity_literal(self) -> bool:
+        """Return whether the environment names no region."""
+        return self.region is not None or "AWS_DEFAULT_REGION" not in os.environ
+
     def _root(self) -> str:
         if self.catalog_id:
             return f"catalog {self.catalog_id}"

@@ -160,3 +160,7 @@ class HiveConfig(ServiceLimits, BackendConfig):
     def identity(self) -> str:
         """Return the metastores' addresses, in one order."""
         return ",".join(sorted(map(str, self.uri)))
+
+    def is_identity_literal(self) -> bool:
+        """Return True: it is made of `uri`."""
+        return True

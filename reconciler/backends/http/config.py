@@ -189,6 +189,10 @@ class HttpConfig(WaitLimits, BackendConfig):
             return service
         return f"{service} with headers {slow_digest(json.dumps(choosing, sort_keys=True), 'headers')[:12]}"
 
+    def is_identity_literal(self) -> bool:
+        """Return True: it is made of the address, the headers and the names of catalogs."""
+        return True
+
     def plain_http_problem(self, *, has_secret: bool) -> str | None:
         """Return why no secret can be sent to the addresses, or None when it can.
 
