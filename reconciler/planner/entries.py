@@ -349,7 +349,7 @@ class Fingerprint(_Shown):
             moved_to=moved_to,
             upkeep=upkeep,
         )
-        return of.model_copy(update={"digest": of.digest_of(view)})
+        return of if view is None else of.model_copy(update={"digest": of.digest_of(view)})
 
     @property
     def stand_ins_of(self) -> str:

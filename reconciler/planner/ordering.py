@@ -70,6 +70,8 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
         sorter.done(index)
     return tuple(
         pending[index].model_copy(update={"depends_on": tuple(sorted(position[other] for other in needs[index]))})
+        if needs[index]
+        else pending[index]
         for index in position
     )
 

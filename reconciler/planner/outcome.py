@@ -197,9 +197,10 @@ class CatalogContext:
         if view is None or not (able.alter_table if kind == "table" else able.alter_namespace):
             return view
         marks = {"managed_by": view.managed_by, "policy": view.policy}
-        return view.model_copy(
-            update={key: self.owner for key, mark in marks.items() if ownership.is_same_owner(mark, self.owner)}
-        )
+        without_id = [
+            key for key, mark in marks.items() if mark != self.owner and ownership.is_same_owner(mark, self.owner)
+        ]
+        return view.model_copy(update=dict.fromkeys(without_id, self.owner)) if without_id else view
 
 
 def change_of(

@@ -108,13 +108,17 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
         why = Why(ReasonCode.NEW_WITHOUT_DATA)
         columns = None if desired.schema is None else without_renames(desired.schema)
         action = Action.DECLARE_TABLE if columns is None else Action.CREATE_TABLE
-    after = context.marks(desired, {}, able.table_markers).model_copy(
-        update={"location": facts.location, "safeguards": context.safeguards({}), "columns": columns}
-    )
     has_data = action is Action.REGISTER_TABLE
     if action is Action.CREATE_TABLE and facts.location is not None:
         has_data = not able.comes_before_data(desired.id, facts.location)
-    after = after.model_copy(update={"data": has_data and able.table_markers})
+    after = context.marks(desired, {}, able.table_markers).model_copy(
+        update={
+            "location": facts.location,
+            "safeguards": context.safeguards({}),
+            "columns": columns,
+            "data": has_data and able.table_markers,
+        }
+    )
     _, after = tags.applied_to(ObjectView(), after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
