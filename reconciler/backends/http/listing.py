@@ -81,7 +81,7 @@ def require_same_name(impl: str, requested: Sequence[str], stored: Sequence[str]
         )
 
 
-class CatalogReader(Protocol[EntryT_co]):
+class ListingService(Protocol[EntryT_co]):
     """The calls that :func:`walk` needs: lists by namespace, reads by name."""
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -107,7 +107,7 @@ class WalkResult:
 
 
 def walk(
-    server: CatalogReader[object],
+    server: ListingService[object],
     starts: Collection[Identifier],
     scope: Scope,
     parallelism: int,
@@ -159,7 +159,7 @@ def walk(
     return walked
 
 
-def load_listed(server: CatalogReader[EntryT_co], identifier: Identifier) -> EntryT_co | None:
+def load_listed(server: ListingService[EntryT_co], identifier: Identifier) -> EntryT_co | None:
     """Return a table that was just listed; None if it was removed since.
 
     A table that is still listed but missing is an error.
@@ -175,7 +175,7 @@ def load_listed(server: CatalogReader[EntryT_co], identifier: Identifier) -> Ent
 _Contents = tuple[LiveNamespace | None, Sequence[str], Sequence[str]]
 
 
-def _contents(server: CatalogReader[object], parent: Identifier, scope: Scope, is_start: bool) -> _Contents | None:
+def _contents(server: ListingService[object], parent: Identifier, scope: Scope, is_start: bool) -> _Contents | None:
     """Return a listed namespace, and the names of its namespaces and tables.
 
     None if the namespace was removed. Apache's in-memory and JDBC catalogs create a namespace without its parent, and
@@ -192,14 +192,14 @@ def _contents(server: CatalogReader[object], parent: Identifier, scope: Scope, i
     return None, server.namespaces(parent), ()
 
 
-def _read(server: CatalogReader[object], parent: Identifier, scope: Scope) -> _Contents:
+def _read(server: ListingService[object], parent: Identifier, scope: Scope) -> _Contents:
     try:
         return _read_enabled(server, parent, scope)
     except DisabledNamespaceError:
         return LiveNamespace(parent, disabled=True), (), ()
 
 
-def _read_enabled(server: CatalogReader[object], parent: Identifier, scope: Scope) -> _Contents:
+def _read_enabled(server: ListingService[object], parent: Identifier, scope: Scope) -> _Contents:
     namespace = server.namespace(parent) if parent else None
     if not scope.reaches(parent):
         return namespace, (), ()
