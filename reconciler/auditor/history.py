@@ -48,9 +48,7 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
             dataset = _open(uri, options)
             if dataset is None:
                 storage.commit_first(uri, rows, options)
-            elif dataset.count_rows(
-                filter=_run_filter(document.run_id)
-            ):  # an earlier attempt committed, whatever error it got
+            elif dataset.count_rows(filter=_run_filter(document.run_id)):  # an earlier attempt has committed it
                 return
             else:
                 with suppress(ConcurrentModificationError), storage.next_versions(uri, options) as latest:
