@@ -32,7 +32,10 @@ _States: TypeAlias = Mapping[Key, tuple[bool, Sequence[StaleField]]]
 
 @dataclass(slots=True)
 class _PlannedObject:
-    """The plan's fingerprint of an object, its changes, and the move that takes its name away."""
+    """A plan's fingerprint of an object and its changes.
+
+    ``move_away`` is the move that takes its name away.
+    """
 
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
@@ -50,10 +53,10 @@ def check_plan(
     *,
     secrets: Collection[str] = (),
 ) -> Collection[Key]:
-    """Raise StalePlanError if an object of ``plan`` changed since; return the keys of those that do not exist.
+    """Raise StalePlanError if an object of ``plan`` changed since.
 
-    An object on which one of its changes is already done is accepted, so that an interrupted apply can go on. Storage
-    is not read here but right before each write.
+    Return the keys of the objects that do not exist. An object on which one of its changes is already done is accepted,
+    so that an interrupted apply can go on. Storage is not read here but right before each write.
 
     Args:
         plan: new, or read from a file.
@@ -93,7 +96,7 @@ def check_plan(
 
 
 def _planned_objects(plan: Plan) -> dict[Key, _PlannedObject]:
-    """Return the objects with a fingerprint or a change by key, in the order of their names."""
+    """Return the objects with a fingerprint or a change, sorted by name."""
     objects: defaultdict[Key, _PlannedObject] = defaultdict(_PlannedObject)
     for fingerprint in plan.fingerprints:
         objects[fingerprint.catalog, fingerprint.kind, fingerprint.identifier].fingerprint = fingerprint
@@ -107,7 +110,10 @@ def _planned_objects(plan: Plan) -> dict[Key, _PlannedObject]:
 def _stale_fields(
     planned: _PlannedObject, backend: Backend, live: LiveNamespace | LiveTable | None
 ) -> Sequence[StaleField]:
-    """Return the fields of ``live`` that differ from the plan; none if the plan or one of its changes explains it."""
+    """Return the fields of ``live`` that differ from the plan.
+
+    The result is empty if the plan or one of its changes explains it.
+    """
     fingerprint = planned.fingerprint
     safeguard = backend.capabilities().safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
@@ -128,7 +134,10 @@ def _stale_fields(
 
 
 def _can_move_away(move: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
-    """Return whether the entry with the old name is as planned on or marked, or is already renamed."""
+    """Return whether the entry with the old name can be moved, or has been.
+
+    It must be as planned on, or marked by an interrupted move.
+    """
     if isinstance(live, LiveTable):
         return is_as_planned(move, live, backend)
     renamed = None if live is not None else load_table(backend, move.identifier)
@@ -136,7 +145,10 @@ def _can_move_away(move: Change, live: LiveNamespace | LiveTable | None, backend
 
 
 def _stale_lines(stale: Mapping[Key, Sequence[StaleField]]) -> Sequence[str]:
-    """Return a line for each field of each object, in columns: address, field, planned and live value."""
+    """Return a line for each stale field, in columns.
+
+    The columns are the address, the field, and its planned and live values.
+    """
     rows = [
         (
             display.address(catalog, *identifier),

@@ -1,4 +1,4 @@
-"""Check the storage of a table right before a change, and make all writes of lancens there.
+"""Check a table's storage right before a change, and write there.
 
 It writes empty datasets to empty locations, adds nullable columns, changes names, nullability and metadata of columns,
 and sets and removes tags. It never overwrites data.
@@ -33,7 +33,9 @@ _KIND_TEXTS = {
 
 
 def expect_data(change: Change, backend: Backend, location: str, columns: Schema) -> None:
-    """Raise unless ``location`` holds the dataset that ``change`` was planned on, with ``columns`` if not empty.
+    """Raise unless ``location`` holds the dataset that was planned on.
+
+    Its schema must be ``columns``, unless they are empty.
 
     Raises:
         StaleError: it holds no dataset, another one, or one with other columns.
@@ -51,10 +53,11 @@ def expect_data(change: Change, backend: Backend, location: str, columns: Schema
 def expect_same_data(
     options: Mapping[str, str], location: str, planned: DatasetVersion | None, latest: DatasetVersion | None = None
 ) -> None:
-    """Raise if ``location`` holds another dataset than the plan was made on; later versions of it are accepted.
+    """Raise if ``location`` holds another dataset than the plan was made on.
 
-    Storage is read only if ``latest``, the version just read, is not the ``planned`` one. Nothing is compared if the
-    planned version is unknown, or is no longer there: other writers may clean up old versions at any time.
+    Later versions of it are accepted. Storage is read only if ``latest``, the version just read, is not the ``planned``
+    one. Nothing is compared if the planned version is unknown, or is no longer there: other writers may clean up old
+    versions at any time.
 
     Raises:
         StaleError: the dataset's version of this number differs from the planned one, or it has no such version yet.
@@ -82,7 +85,9 @@ def expect_no_data(backend: Backend, location: str) -> None:
 
 
 def holds_new_dataset(options: Mapping[str, str], location: str) -> bool:
-    """Return whether ``location`` holds an empty dataset as lancens creates it, with any columns.
+    """Return whether ``location`` holds an empty dataset as lancens creates it.
+
+    It may have any columns.
 
     Raises:
         PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: it cannot be read.
@@ -128,9 +133,10 @@ def ensure_dataset(
 
 
 def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:
-    """Add and alter columns of a dataset as planned; return False if nothing is left to do.
+    """Add and alter columns of a dataset as planned.
 
-    Columns are added before others are renamed: an apply that goes on after an interruption still finds the rename.
+    Return False if nothing is left to do. Columns are added before others are renamed: an apply that goes on after an
+    interruption still finds the rename.
 
     Raises:
         StaleError: the dataset differs in more than the plan changes.
@@ -166,7 +172,10 @@ def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *,
 
 
 def _is_planned(pair: ColumnPair, planned: Mapping[str, ColumnPair]) -> bool:
-    """Return whether the plan alters this column, and the metadata to change still has the values planned on."""
+    """Return whether the plan alters this column in this way.
+
+    The metadata to change must still have the values planned on.
+    """
     expected = planned.get(pair.desired.name)
     if expected is None:
         return False
@@ -191,7 +200,10 @@ def _expect_no_difference(location: str, difference: SchemaDifference) -> None:
 
 
 def _data_error(location: str, planned: str, data: Storage) -> StaleError | ServiceUnavailableError:
-    """Return the error for a location that holds ``data`` instead of what was planned on, or cannot be opened."""
+    """Return the error for a location without what was planned on.
+
+    ``data`` is what it holds, or why it cannot be opened.
+    """
     detail = f" ({data.detail})" if data.detail else ""
     if data.kind is StorageKind.UNKNOWN:
         return ServiceUnavailableError(f"{locations.redact(location)} cannot be opened{detail}")
@@ -199,7 +211,9 @@ def _data_error(location: str, planned: str, data: Storage) -> StaleError | Serv
 
 
 def show_columns(target: Target[LiveTable]) -> bool:
-    """Write the planned columns to the entry of a table; return False if the entry shows them already.
+    """Write the planned columns to the entry of a table.
+
+    Return False if the entry shows them already.
 
     Raises:
         StaleError: the entry shows, or the data has, other columns than planned on.
@@ -227,7 +241,9 @@ def show_columns(target: Target[LiveTable]) -> bool:
 
 
 def tag_dataset(target: Target[LiveTable]) -> bool:
-    """Set, move and remove the planned tags of a table's data; return False if nothing is left to do.
+    """Set, move and remove the planned tags of a table's data.
+
+    Return False if nothing is left to do.
 
     Raises:
         StaleError: a tag is neither where the plan saw it nor where it puts it.
@@ -255,6 +271,9 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
 
 
 def _can_follow(change: Change, shown: ShownColumns, planned: ShownColumns) -> bool:
-    """Return whether an entry shows the columns that the plan was made on, or only the first of the planned ones."""
+    """Return whether an entry may get the ``planned`` columns.
+
+    It must show the columns planned on, or only the first of the planned ones.
+    """
     before = change.before.shown_columns if change.before else None
     return (before is not None and not EntryColumns(shown, before)) or not EntryColumns(shown, planned[: len(shown)])

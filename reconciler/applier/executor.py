@@ -102,7 +102,7 @@ def _drain(queue: SimpleQueue[ItemT]) -> list[ItemT]:
 
 
 def _refuse_redacted(plan: Plan) -> None:
-    """Raise ApplyError if a change would write a secret that the saved plan does not keep."""
+    """Raise ApplyError if a change needs a secret that the plan does not keep."""
     for change in plan.changes:
         if change.after and change.after.location and REDACTED in change.after.location:
             raise ApplyError(
@@ -119,7 +119,7 @@ def _refuse_redacted(plan: Plan) -> None:
 
 
 class _Run:
-    """The changes of one run, and the results so far by the change's position in the plan."""
+    """The changes of one run, and the results so far by position in the plan."""
 
     def __init__(
         self,
@@ -136,10 +136,11 @@ class _Run:
         self.slots = threading.Semaphore()
 
     def carry_out(self, parallelism: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
-        """Carry out all changes, ``parallelism`` at a time; start no other one once ``stop`` is set.
+        """Carry out all changes, ``parallelism`` at a time.
 
-        Changes that a catalog commits together count as one. A change holds one of the ``slots`` while it uses the
-        catalog. More changes than that are in flight if the journal is slow: the others wait for it.
+        Start no other one once ``stop`` is set. Changes that a catalog commits together count as one. A change holds
+        one of the ``slots`` while it uses the catalog. More changes than that are in flight if the journal is slow: the
+        others wait for it.
         """
         changes, schedule = self.changes, Schedule(self.changes)
         is_upkeep = any(change.job is not None for change in changes)  # which commits to datasets, not to a catalog
@@ -199,7 +200,7 @@ class _Run:
         return ""
 
     def _result_of(self, position: int) -> ChangeResult:
-        """Carry out one change, in a worker thread, and return its result, which is in the journal."""
+        """Carry out one change in a worker thread; return its recorded result."""
         began = time.monotonic()
         outcome = self._outcome_of(position)
         message, note = self._one_line(outcome.message), self._one_line(outcome.note)
@@ -238,7 +239,10 @@ class _Run:
             self.slots.release()
 
     def _record_intent(self, position: int, live: LiveNamespace | LiveTable | None) -> None:
-        """Write the intent of a change to the journal; meanwhile another change may use the catalog."""
+        """Write the intent of a change to the journal.
+
+        Meanwhile another change may use the catalog.
+        """
         self.slots.release()
         try:
             self.journal.intent(position, self.changes[position], live)
@@ -274,7 +278,10 @@ class _Run:
         return self._carry_out_step(position, table, change_table)
 
     def _carry_out_step(self, position: int, target: Target[LiveT], step: Step[LiveT]) -> ChangeOutcome:
-        """Check the live object of ``target``, record the intent and call ``step``, unless the change is done."""
+        """Check the object of ``target``, record the intent and call ``step``.
+
+        If the change is done already, nothing is written.
+        """
         target.expect_planned()
         may_be_incomplete = target.change.action in _ALWAYS_CARRIED_OUT or target.after.beside_entry
         if target.precondition is Precondition.APPLIED and not may_be_incomplete:
@@ -284,7 +291,9 @@ class _Run:
 
 
 class Schedule:
-    """The order of the changes of a run: by dependency, then by position; false once all have ended.
+    """The order of the changes of a run: by dependency, then by position.
+
+    False once all have ended.
 
     Raises:
         PlanFileError: the changes have a dependency cycle.
@@ -305,11 +314,17 @@ class Schedule:
         return self._sorter.is_active()
 
     def take(self, fits: Callable[[int], bool]) -> int | None:
-        """Return the position of the next change; None if no change is ready, or the next does not ``fit``."""
+        """Return the position of the next change.
+
+        The result is None if no change is ready, or the next does not ``fit``.
+        """
         for position in self._sorter.get_ready():
             heapq.heappush(self._ready, position)
         return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None
 
     def end(self, position: int) -> None:
-        """Mark the change at ``position`` as ended, whatever its status, so that the changes after it become ready."""
+        """Mark the change at ``position`` as ended, whatever its status.
+
+        The changes that wait for it become ready.
+        """
         self._sorter.done(position)

@@ -96,7 +96,7 @@ class Journal:
         self._lines.close()
 
     def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:
-        """Record that the change at ``position`` is about to write, with the ``live`` object before it.
+        """Record that a change is about to write, with the object before it.
 
         Raises:
             ApplyError: the line is not on disk, so the change must not start.
@@ -149,7 +149,7 @@ def is_uri(folder: str | os.PathLike[str]) -> bool:
 
 
 def _origin() -> Mapping[str, str]:
-    """Return the ``actor`` who runs apply, and the ``commit`` it runs for, as far as they are known."""
+    """Return the ``actor`` and the ``commit`` of a run, if they are known."""
     actor = os.environ.get("LANCENS_ACTOR") or os.environ.get("GITHUB_ACTOR")
     with suppress(OSError, KeyError):  # a container's user may have no name
         actor = actor or getpass.getuser()
@@ -158,7 +158,10 @@ def _origin() -> Mapping[str, str]:
 
 
 def _new_objects(uri: str) -> tuple[str, str, DurableObjects]:
-    """Return the id, URI and lines of a new journal: objects in a folder that is named after the run."""
+    """Return the id, URI and lines of a new journal in object storage.
+
+    Its objects are in a folder that is named after the run.
+    """
     from reconciler.storage import ObjectFolder
 
     run = secrets.token_hex(4)
@@ -167,7 +170,10 @@ def _new_objects(uri: str) -> tuple[str, str, DurableObjects]:
 
 
 def _new_file(folder: Path) -> tuple[str, str, DurableLines]:
-    """Create a journal's file, which only its owner can read; return its run id, path and lines."""
+    """Create a journal's file, which only its owner can read.
+
+    Return its run id, path and lines.
+    """
     while True:
         run = secrets.token_hex(4)
         path = folder / f"{run}{SUFFIX}"
@@ -194,7 +200,10 @@ def _subject(position: int, change: Change) -> dict[str, object]:
 
 
 def _object_record(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
-    """Return all properties of an object, and its location or kind, without secrets; None if it does not exist."""
+    """Return all properties of an object, and its location or kind, without secrets.
+
+    The result is None if it does not exist.
+    """
     if live is None:
         return None
     record: dict[str, object] = {"properties": redact_properties(live.properties, change.address, change.secret_keys)}
@@ -206,10 +215,11 @@ def _object_record(change: Change, live: LiveNamespace | LiveTable | None) -> di
 
 
 class DurableLines:
-    """Append lines to a file, each durable before ``append`` returns; concurrent writers share one ``fsync``.
+    """Append lines to a file, each durable before ``append`` returns.
 
-    The file has ``_end`` bytes in ``_written`` lines of this run; of these, the first ``_durable`` lines are on disk,
-    up to ``_durable_end``. ``_lost`` is the error of a failed sync, and the number of the last line it has removed.
+    Concurrent writers share one ``fsync``. The file has ``_end`` bytes in ``_written`` lines of this run; of these, the
+    first ``_durable`` lines are on disk, up to ``_durable_end``. ``_lost`` is the error of a failed sync, and the
+    number of the last line it has removed.
     """
 
     def __init__(self, file: FileIO) -> None:
@@ -222,7 +232,9 @@ class DurableLines:
         self._lost: tuple[int, OSError] | None = None
 
     def append(self, line: bytes, *, wait: bool = True) -> None:
-        """Write ``line`` to disk, whole or not at all, whatever ``wait`` says: a full disk keeps no part of it.
+        """Write ``line`` to disk, whole or not at all, whatever ``wait`` says.
+
+        A full disk keeps no part of it.
 
         Raises:
             OSError: the line is not on disk.
@@ -314,7 +326,10 @@ class DurableObjects:
         """Do nothing: the summary, which waits, has stored all lines before it."""
 
     def _send(self, batch: _Batch) -> None:
-        """Store the lines of ``batch`` as the next object, or keep its error; new lines go to another batch."""
+        """Store the lines of ``batch`` as the next object, or keep its error.
+
+        New lines go to another batch.
+        """
         with self._adding:
             self._open = _Batch()
         self._number += 1  # also after a failure: the object may be there

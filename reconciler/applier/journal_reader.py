@@ -61,7 +61,10 @@ class JournalRecord:
         return [*self.lost_objects, *missing] if missing or not self.finished else []
 
     def _count_mismatches(self) -> Iterator[str]:
-        """Yield a text for each count of the header or the summary that does not match the lines."""
+        """Yield a text for each count that does not match the lines.
+
+        The header and the summary have counts.
+        """
         if not self.header:
             yield "the header"
         if self.summary is None:
@@ -88,7 +91,10 @@ class JournalRecord:
 
     @property
     def in_flight(self) -> Sequence[Mapping[str, Any]]:
-        """The intents without an outcome: their changes may or may not have been written to the catalog."""
+        """The intents without an outcome.
+
+        Their changes may or may not have been written to the catalog.
+        """
         return [intent for position, intent in sorted(self.intents.items()) if position not in self.outcomes]
 
     @property
@@ -153,7 +159,9 @@ class ListedRun:
 
 
 def list_runs(folder: JournalFolder) -> Sequence[ListedRun]:
-    """Return each journal of ``folder``, or the error of one that cannot be read; the newest run comes first.
+    """Return each journal of ``folder``, or the error of one that cannot be read.
+
+    The newest run comes first.
 
     Raises:
         PlanFileError: the folder cannot be read.
@@ -162,7 +170,10 @@ def list_runs(folder: JournalFolder) -> Sequence[ListedRun]:
 
 
 def _list_run(journal: str) -> ListedRun:
-    """Read a journal, only the ends of one in object storage if they look complete, and return its line."""
+    """Read a journal, and return its line.
+
+    Of one in object storage only the ends are read if they look complete.
+    """
     try:
         record, is_whole = read_journal(journal, ends=True), not is_uri(journal)
         if not is_whole and (record.looks_incomplete or not record.finished):
@@ -186,7 +197,10 @@ def _run_of(journal: str) -> str:
 
 @contextmanager
 def _read_errors(location: str) -> Iterator[None]:
-    """Raise errors of the file system and of object storage as PlanFileError, which names ``location``."""
+    """Raise errors of files and object storage as PlanFileError.
+
+    The message names ``location``.
+    """
     try:
         yield
     except (OSError, BackendError) as error:
@@ -213,7 +227,10 @@ class _Parts:
 
 
 def _read_parts(journal: str, ends: bool) -> _Parts:
-    """Return the content of a journal; in object storage with ``ends``, only its first and its last object."""
+    """Return the content of a journal.
+
+    In object storage with ``ends``, only its first and its last object.
+    """
     if is_uri(journal):
         folder = _objects(journal)
         numbers = [int(name.removesuffix(SUFFIX)) for name in folder.names() if _OBJECT.fullmatch(name)]
@@ -278,7 +295,10 @@ _REQUIRED_KEYS: Mapping[str, Mapping[str, type]] = {"intent": _INTENT, "outcome"
 
 
 def _usable_lines(path: str, content: bytes, damage: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the entries in ``content``, and add a text on each line that cannot be used to ``damage``."""
+    """Yield the entries in ``content``.
+
+    A text on each line that cannot be used is added to ``damage``.
+    """
     lines = content.removesuffix(b"\n").split(b"\n") if content else []
     for number, line in enumerate(lines, start=1):
         try:
@@ -305,7 +325,7 @@ def _outcome_line(outcome: Mapping[str, Any]) -> str:
 
 
 def _subject(entry: Mapping[str, Any]) -> str:
-    """Return the address and the action of an intent or outcome, and the old name of what it moves."""
+    """Return the address, action and old name of an intent or outcome."""
     origin = f" from {entry['from']}" if isinstance(entry.get("from"), str) else ""
     return f"{entry['address']}  {entry['action']}{origin}"
 

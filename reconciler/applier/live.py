@@ -1,4 +1,4 @@
-"""Read live namespaces and tables right before a write, and compare them with the plan."""
+"""Read live objects right before a write, and compare them with the plan."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def load_table(backend: Backend, identifier: Sequence[str]) -> LiveTable | None:
 
 
 def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespace | LiveTable | None:
-    """Return the object of ``kind`` that is named ``identifier``; None if it does not exist.
+    """Return the object of ``kind`` that is named ``identifier``.
+
+    The result is None if it does not exist.
 
     Raises:
         BackendError: the catalog could not be read.
@@ -47,10 +49,10 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
 def load_all(
     backend: Backend, expected: Mapping[tuple[Kind, Identifier], bool], tables: int, parallelism: int
 ) -> dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]:
-    """Return every expected object by its kind and name; None if it does not exist or is not a Lance table.
+    """Return every expected object by its kind and name.
 
-    A scan of the catalog reads them if that takes fewer calls than a call for each. Objects in a missing namespace
-    are not read.
+    An object is None if it does not exist or is not a Lance table. A scan of the catalog reads them if that takes fewer
+    calls than a call for each. Objects in a missing namespace are not read.
 
     Args:
         backend: the catalog.
@@ -109,10 +111,10 @@ class Precondition(Enum):
 
 
 def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
-    """Return whether ``change`` can be carried out on the object of the view ``live``; None is a missing object.
+    """Return whether ``change`` can be carried out on a live object.
 
-    The view holds the change's managed keys. Sensitive values are replaced before the comparison, as in a saved plan,
-    so that new and saved plans get the same answer.
+    ``live`` is its view over the change's managed keys; None is a missing object. Sensitive values are replaced before
+    the comparison, as in a saved plan, so that new and saved plans get the same answer.
     """
     if live is None:
         if change.after is None:
@@ -131,9 +133,9 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
 
 
 def _after_removals(change: Change, before: ObjectView) -> ObjectView:
-    """Return the state between the two requests of a namespace's update: removals are done, nothing is set yet.
+    """Return the state between the two requests of a namespace's update.
 
-    Other changes take one request, so this is their state ``before``.
+    Removals are done, and nothing is set yet. Other changes take one request, so this is their state ``before``.
     """
     after = change.after
     if change.action is not Action.UPDATE_NAMESPACE or after is None:
@@ -152,7 +154,10 @@ def _after_removals(change: Change, before: ObjectView) -> ObjectView:
 
 @dataclass(frozen=True, slots=True)
 class StaleField:
-    """A field that differs from the plan, with sensitive values replaced; None is an unset value."""
+    """A field that differs from the plan, with sensitive values replaced.
+
+    None is an unset value.
+    """
 
     field: str
     planned: str | None
@@ -163,9 +168,9 @@ class StaleField:
 
 
 def differences(entry: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[StaleField]:
-    """Return the fields that differ between the planned and the live state; None is a missing object.
+    """Return the fields that differ between the planned and the live state.
 
-    ``entry`` is the plan's entry of the object; it tells which values are sensitive.
+    None is a missing object. ``entry`` is the plan's entry of the object; it tells which values are sensitive.
     """
     if planned is None or live is None:
         existence = [StaleField("existence", None if planned is None else "there", None if live is None else "there")]
@@ -181,12 +186,15 @@ def differences(entry: Change | Fingerprint, planned: ObjectView | None, live: O
 
 
 def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
-    """Return on one line how ``live`` differs from ``planned``, as ``location planned on a, now b``."""
+    """Return how ``live`` differs from ``planned``, on one line.
+
+    It reads ``location planned on a, now b``.
+    """
     return "; ".join(f"{difference.field} {difference}" for difference in differences(change, planned, live))
 
 
 def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each set field, property and safeguard of an object."""
+    """Yield the name and text of each set field, property and safeguard."""
     texts = {
         "location": view.location,
         "requested-location": view.requested_location,

@@ -1,4 +1,7 @@
-"""Carry out one job of `maintain`: inspect its dataset again, then compact it, or build or optimize one index."""
+"""Carry out one job of `maintain` after inspecting its dataset again.
+
+A job compacts the dataset, or builds or optimizes one index.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +62,9 @@ def carry_out_job(
 
 
 def _unneeded_files_note(files: storage.NewFiles) -> str:
-    """Return a note on the new files that the latest version does not need; empty if there are none.
+    """Return a note on the new files that the latest version does not need.
 
-    Retried tasks and merged segments leave them. Some may be those of another writer.
+    Empty if there are none. Retried tasks and merged segments leave them. Some may be those of another writer.
     """
     names = files.unneeded()
     more = [f"{len(names) - _MOST_NAMED:,} more"] if len(names) > _MOST_NAMED else []
@@ -76,7 +79,10 @@ def _attempt_job(
     record_intent: Callable[[LiveTable], None],
     executors: storage.Executors | None = None,
 ) -> ChangeOutcome:
-    """Do the work of a job if it is still needed, with up to ``_ATTEMPTS`` attempts against other writers."""
+    """Do the work of a job if it is still needed.
+
+    It takes up to ``_ATTEMPTS`` attempts against other writers.
+    """
     change, backend = target.change, target.backend
     for attempt in range(1, _ATTEMPTS + 1):
         live = target.existing
@@ -98,7 +104,9 @@ def _attempt_job(
 
 
 def _needed_job(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> UpkeepJob | None:
-    """Inspect the dataset, and return the job as it would be planned now; None if it is not needed any more.
+    """Inspect the dataset, and return the job as it would be planned now.
+
+    The result is None if the job is not needed any more.
 
     Raises:
         StaleError: the dataset differs from the plan, so the job must not be carried out.
@@ -128,7 +136,10 @@ def _needed_job(change: Change, job: UpkeepJob, live: LiveTable, options: dict[s
 
 
 def _block_for(action: Action, job: UpkeepJob) -> Maintain:
-    """Return the part of the `maintain` block that this job is for; inspecting a dataset for the rest takes time."""
+    """Return the part of the `maintain` block that this job is for.
+
+    Inspecting a dataset for the rest takes time.
+    """
     block = Maintain(copy_elsewhere=job.wanted.copy_elsewhere)
     if action is Action.COMPACT:
         return replace(block, compact=job.wanted.compact)
@@ -138,10 +149,10 @@ def _block_for(action: Action, job: UpkeepJob) -> Maintain:
 
 
 def _expect_planned(job: UpkeepJob, now: UpkeepJob, upkeep: Upkeep, *, costs_must_match: bool) -> None:
-    """Raise StaleError if the job ``now``, or the dataset, differs from the planned ``job``.
+    """Raise StaleError if the job or the dataset differs from the plan.
 
-    The bytes to read and write are compared if ``costs_must_match``. In any case a job on an index must read no more
-    than ``job.most_bytes``.
+    ``job`` is the planned job, ``now`` that of the dataset as inspected. The bytes to read and write are compared if
+    ``costs_must_match``. In any case a job on an index must read no more than ``job.most_bytes``.
     """
     if costs_must_match and (now.reads, now.writes) != (job.reads, job.writes):
         raise StaleError(

@@ -25,14 +25,20 @@ from reconciler.planner.views import ObjectView, view_of
 
 @dataclass(frozen=True, slots=True)
 class Move(Target[LiveTable]):
-    """One move of a table: ``live`` is the entry with the new name, ``origin`` that with the old one."""
+    """One move of a table.
+
+    ``live`` is the entry with the new name, ``origin`` that with the old one.
+    """
 
     origin_id: Identifier
     origin: LiveTable | None
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do, as far as the two entries tell: data, tags and shown columns are not read."""
+        """Whether nothing is left to do, as far as the two entries tell.
+
+        It is false with data, tags or shown columns, which other calls read.
+        """
         return (
             self.origin is None
             and self.precondition is Precondition.APPLIED
@@ -50,7 +56,10 @@ class Move(Target[LiveTable]):
         return self._update_renamed(self._rename())
 
     def _rename(self) -> LiveTable:
-        """Rename the table, in place or by a copy of its entry; return the entry with the new name."""
+        """Rename the table, in place or by a copy of its entry.
+
+        Return the entry with the new name.
+        """
         origin, live = self.origin, self.live
         if origin is None:
             return self._expect_renamed(live)
@@ -74,7 +83,7 @@ class Move(Target[LiveTable]):
         return live
 
     def _rename_in_place(self, origin: LiveTable) -> LiveTable:
-        """Write the marks and safeguards that the entry lacks, rename it in place and return it.
+        """Write the marks and safeguards that the entry lacks, then rename it.
 
         They come first: if the run stopped after the rename, no later plan would write them.
         """
@@ -93,21 +102,30 @@ class Move(Target[LiveTable]):
             return self._expect_renamed(load_table(self.backend, self.identifier))
 
     def _expect_renamed(self, live: LiveTable | None) -> LiveTable:
-        """Return the entry with the new name, when the old one is gone; raise StaleError if it is another table."""
+        """Return the entry with the new name, when the old one is gone.
+
+        Raise StaleError if it is another table.
+        """
         if live is None:
             raise StaleError(f"{self._origin_name}: {stale_text(self.change, self.change.before, None)}")
         self._expect_moved(live)
         return live
 
     def _insert_copy(self, origin: LiveTable) -> LiveTable:
-        """Create an entry with the new name, at the same location, and with all properties of the old one."""
+        """Create an entry with the new name, and all properties of the old one.
+
+        It is at the same location.
+        """
         changes = self.property_changes(origin.properties, origin.location)
         properties = changes.applied_to(origin.properties)
         copy = self.backend.copy_table(origin, self.identifier, properties)
         return require_location(self.backend, copy, origin.location)
 
     def _copy_shown_columns(self) -> None:
-        """Copy the columns that the old entry shows to the new one, if the service lets them be written."""
+        """Copy the shown columns from the old entry to the new one.
+
+        Nothing is written if the service does not let a client write them.
+        """
         if self.backend.capabilities().keeps_first_columns:
             return
         shown = self.backend.shown_columns([self.origin_id, self.identifier])
@@ -145,7 +163,7 @@ class Move(Target[LiveTable]):
 
     @property
     def _origin_backend(self) -> Backend:
-        """The backend, which checks the entry with the old name again in its commit, if it can."""
+        """The backend, which checks the old entry again in its commit, if it can."""
         return self.backend.checking(self._expect_origin_as_planned)
 
     def _expect_origin_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
@@ -185,17 +203,23 @@ def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Ba
 
 
 def _is_before_rename(change: Change, view: ObjectView | None) -> bool:
-    """Return whether ``view`` is one of the states that a move's entry has before its rename."""
+    """Return whether ``view`` is a state that an entry has before its rename."""
     return _concealed_view(change, view).digest() in {state.digest() for state in _states_before_rename(change)}
 
 
 def _concealed_view(change: Change, view: ObjectView | None) -> ObjectView:
-    """Return a view with sensitive values replaced, as in a saved plan; an empty one for a missing object."""
+    """Return a view with sensitive values replaced, as in a saved plan.
+
+    An empty one for a missing object.
+    """
     return change.concealed(view or ObjectView())
 
 
 def _states_before_rename(change: Change) -> Iterator[ObjectView]:
-    """Yield the planned-on state, with and without the owner, safeguards and data mark that a move writes first."""
+    """Yield the states that an entry may have before its rename.
+
+    A move first writes the owner, the safeguards and the data mark, together or not.
+    """
     before, after = _concealed_view(change, change.before), _concealed_view(change, change.after)
     states = (before, after)
     for owned, safe, marked in product(states, states, states):

@@ -105,7 +105,10 @@ def subject_of(result: ChangeResult) -> str:
 
 
 def ending_of(result: ChangeResult) -> str:
-    """Return how the change ended: the time it took, or why it was not carried out, and its note."""
+    """Return how the change ended, and its note.
+
+    That is the time it took, or why it was not carried out.
+    """
     if result.status is Status.DONE:
         ending = _duration(result.seconds)
     elif result.status is Status.ALREADY:

@@ -21,12 +21,18 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
 class StaleError(Exception):
-    """The object of a change differs from the plan; the text names each field: ``FIELD planned on A, now B``."""
+    """The object of a change differs from the plan.
+
+    The text names each field: ``FIELD planned on A, now B``.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """How a step ended that raised no error; the fields are those of ``ChangeResult``."""
+    """How a step ended that raised no error.
+
+    The fields are those of ``ChangeResult``.
+    """
 
     status: Status = Status.DONE
     message: str = ""
@@ -35,7 +41,10 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[LiveT]):
-    """One change, its catalog, and the live object as just read; ``live`` is None if it does not exist."""
+    """One change, its catalog, and the live object as just read.
+
+    ``live`` is None if it does not exist.
+    """
 
     change: Change
     backend: Backend
@@ -60,13 +69,13 @@ class Target(Generic[LiveT]):
         return self._precondition_of(self.live)
 
     def expect_planned(self) -> None:
-        """Raise StaleError unless the live object is as planned on, or the change is done."""
+        """Raise StaleError unless the object is as planned on, or changed already."""
         self._expect_planned(self.live)
 
     def with_commit_check(self) -> Target[LiveT]:
-        """Return the target with a backend that checks the object again in its commit, if it can.
+        """Return the target with a backend that checks again in its commit.
 
-        The check accepts the changed object, too, as a step can write more than once.
+        Not every backend can. The check accepts the changed object, too, as a step can write more than once.
         """
         return replace(self, backend=self.backend.checking(self._expect_planned))
 
@@ -101,7 +110,7 @@ class Target(Generic[LiveT]):
         return property_changes(self.change, live, location, marks_request=marks_request)
 
     def outcome_of_write(self, written: LiveT) -> ChangeOutcome:
-        """Return the outcome of a write, after which the catalog returned the object ``written``.
+        """Return the outcome of a write, from the object as the catalog returned it.
 
         Raises:
             ConcurrentModificationError: it is not in the planned state.
@@ -126,7 +135,10 @@ Steps: TypeAlias = Mapping[Action, Step[LiveT]]
 
 
 def _mark_changes(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the ``lancens.*`` marks to set or, with None, to remove from ``live`` properties."""
+    """Return the ``lancens.*`` marks to set on an object; None removes one.
+
+    Those that ``live`` properties have already are left out, except for the owner's.
+    """
     marks = ownership.owner_marks(after.managed_by, after.policy)
     known = ownership.recorded_keys(live), ownership.recorded_secrets(live)
     if known != (frozenset(after.keys), frozenset(after.secret_keys)):
@@ -143,10 +155,11 @@ def _mark_changes(after: ObjectView, live: Mapping[str, str]) -> dict[str, str |
 
 
 def _request_marks(change: Change, location: str | None, *, marks_request: bool) -> dict[str, str | None]:
-    """Return the marks of a requested location that the service ignores, or None for each to remove it.
+    """Return the marks of a requested location; None removes one.
 
-    Nobody knows before the write whether the service ignores the location. So a new or moved entry is written with the
-    marks, and the next plan does not request the location again. If the service obeys, a second write removes them.
+    They hold if the service ignores the location. Nobody knows before the write whether the service ignores the
+    location. So a new or moved entry is written with the marks, and the next plan does not request the location again.
+    If the service obeys, a second write removes them.
     """
     before, after = change.before or ObjectView(), change.after or ObjectView()
     if locations.same(before.location, after.location):
@@ -160,7 +173,7 @@ def _request_marks(change: Change, location: str | None, *, marks_request: bool)
 def property_changes(
     change: Change, live: Mapping[str, str], location: str | None, *, marks_request: bool
 ) -> PropertyChanges:
-    """Return the property changes that bring an object to the planned state of ``change``.
+    """Return the property changes that bring an object to the planned state.
 
     Properties of other clients stay. So do values that the plan knows only as a stand-in, which hides a secret: those
     of a moved table without a block.

@@ -1,4 +1,7 @@
-"""The steps for namespaces and tables, one for each action of a change. None of them deletes data."""
+"""The steps for namespaces and tables, one for each action.
+
+None of them deletes data.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_L
 
 
 def change_table(target: Target[LiveTable]) -> ChangeOutcome:
-    """Carry out the change of a table: its entry, the tags of its data, and the columns that the entry shows."""
+    """Carry out the change of a table.
+
+    It changes the entry, the tags of the data, and the columns that the entry shows.
+    """
     outcome = _change_entry(target) if target.after.tags is None else _change_entry_and_tags(target)
     return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
@@ -61,7 +67,10 @@ def _change_entry_and_tags(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
-    """Carry out the step of the change's action, or confirm what an interrupted run has left."""
+    """Carry out the step of the change's action.
+
+    What an interrupted run has left unconfirmed is confirmed instead.
+    """
     if _is_unconfirmed(target) and target.change.action is not Action.CREATE_TABLE:
         return _confirm_location(target)
     return _STEPS[target.change.action](target)
@@ -71,9 +80,10 @@ def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _create(target: Target[LiveTable]) -> ChangeOutcome:
-    """Create a table: write its empty dataset and its entry, or complete an entry without data.
+    """Create a table: write its empty dataset and its entry.
 
-    The dataset comes first, so that no entry points at nothing; but see ``Capabilities.comes_before_data``.
+    An entry without data is completed. The dataset comes first, so that no entry points at nothing; but see
+    ``Capabilities.comes_before_data``.
     """
     backend, live = target.backend, target.live
     if live is not None and _is_unconfirmed(target):
@@ -189,7 +199,7 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutc
 def _mark_location(
     target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges = _FORGET_REQUEST
 ) -> ChangeOutcome:
-    """Bring the marks of the requested location up to date, and return the outcome of the write.
+    """Update the marks of the requested location after a write.
 
     The marks are set if the service chose another location, else removed.
 
@@ -223,9 +233,9 @@ def _is_for_data(target: Target[LiveTable]) -> bool:
 
 
 def _take_back(target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges) -> str:
-    """Remove a new entry, or apply ``undo`` to one that the plan knows; return what happened as a phrase.
+    """Remove a new entry, or apply ``undo`` to one that the plan knows.
 
-    An entry that an earlier run created may have data by now; then it stays.
+    Return what happened as a phrase. An entry that an earlier run created may have data by now; then it stays.
     """
     if target.change.before is not None:
         return undo_write(target.backend, target.identifier, undo)
@@ -238,7 +248,10 @@ def _take_back(target: Target[LiveTable], entry: LiveTable, undo: PropertyChange
 
 
 def _is_unconfirmed(target: Target[LiveTable]) -> bool:
-    """Return whether an interrupted run has set the entry's location, but not its marks after that."""
+    """Return whether an interrupted run has set the entry's location only.
+
+    Its marks are then out of date.
+    """
     change = target.change
     before = change.before.location if change.before else None
     sets_location = change.before is None or not locations.same(before, target.after.location)
@@ -246,7 +259,7 @@ def _is_unconfirmed(target: Target[LiveTable]) -> bool:
 
 
 def _confirm_location(target: Target[LiveTable]) -> ChangeOutcome:
-    """Complete the marks of an entry that an interrupted run has created or relocated."""
+    """Complete the marks of an entry from an interrupted run."""
     live, requested = target.existing, target.after.location
     needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
     if needs_data and requested is not None and not locations.same(live.location, requested):
@@ -255,9 +268,10 @@ def _confirm_location(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _request_location_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
-    """Request the planned location for an existing entry; return the outcome and the entry after that.
+    """Request the planned location for an existing entry.
 
-    The answer tells whether the service chose the present location, or another client moved the entry.
+    Return the outcome and the entry after that. The answer tells whether the service chose the present location, or
+    another client moved the entry.
     """
     requested, capabilities = target.after.location, target.backend.capabilities()
     if requested is None or not capabilities.alter_table:
@@ -297,7 +311,10 @@ def _is_unmanaged(target: Target[LiveTable]) -> bool:
 
 
 def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> ChangeOutcome:
-    """Write the planned properties to the entry; ``wrote`` tells whether the change has written to storage before."""
+    """Write the planned properties to the entry.
+
+    ``wrote`` tells whether the change has written to storage before.
+    """
     changes = target.property_changes(live.properties, live.location)
     if changes:
         return target.outcome_of_write(target.backend.alter_table(target.identifier, changes))
@@ -305,7 +322,10 @@ def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> 
 
 
 def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
-    """Change the location of the entry, if the new location has data; no data is moved."""
+    """Change the location of the entry, if the new location has data.
+
+    No data is moved.
+    """
     if target.precondition is Precondition.APPLIED:  # only its tags are left
         return ChangeOutcome(Status.ALREADY)
     if target.change.probe and target.after.location is not None:
@@ -356,7 +376,10 @@ def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
 
 
 def _inherited_properties(target: Target[LiveNamespace]) -> dict[str, str]:
-    """Return the properties, not set by lancens, of the namespace that the new one replaces, without its location."""
+    """Return properties for a new namespace from the one that it replaces.
+
+    They are those that lancens did not set, without its location.
+    """
     origin_id = target.change.takes_from
     origin = None if origin_id is None else load_namespace(target.backend, target.backend.namespace_id_of(origin_id))
     foreign = ownership.others(origin.properties) if origin is not None else {}
@@ -369,7 +392,10 @@ def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
 
 
 def _drop_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
-    """Drop a namespace if it is empty; one that holds anything is kept, with a message."""
+    """Drop a namespace if it is empty.
+
+    One that holds anything is kept, with a message.
+    """
     try:
         target.backend.remove_namespace(target.identifier)
     except NamespaceNotFoundError:

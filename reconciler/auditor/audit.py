@@ -153,7 +153,10 @@ def audit(
 
 
 def _with_manifest_locations(document: AuditDocument, manifest: Manifest) -> AuditDocument:
-    """Return ``document`` with placeholders, as in the manifest, for locations from the environment or a file."""
+    """Return ``document`` with placeholders for locations that are secret.
+
+    The manifest takes those from the environment or a file.
+    """
     quoted = partial(json.dumps, ensure_ascii=False)
     replacements = {
         quoted(location)[1:-1]: quoted(text)[1:-1] for location, text in secret_locations_of(manifest).items()
@@ -168,7 +171,10 @@ def _with_manifest_locations(document: AuditDocument, manifest: Manifest) -> Aud
 def _evaluate_tables(
     spark: SparkSession | None, entries: Frame, number: int, evaluator: Evaluator, stack: ExitStack
 ) -> tuple[Frame, Figures]:
-    """Probe ``number`` tables and apply the rules; return rows of ``EVALUATED``, and the figures of the live tables."""
+    """Probe ``number`` tables and apply the rules.
+
+    Return rows of ``EVALUATED``, and the figures of the live tables.
+    """
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         evaluated = (
             with_relations(entries.persisted(stack), number)
@@ -181,9 +187,9 @@ def _evaluate_tables(
 def _evaluate_orphans(
     spark: SparkSession | None, evaluated: Frame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
 ) -> Frame | None:
-    """Search the roots for unregistered datasets; return rows of ``EVALUATED`` for them, None if there are none.
+    """Search the roots for unregistered datasets.
 
-    What could not be searched is added to ``coverage``.
+    Return rows of ``EVALUATED`` for them, None if there are none. What could not be searched is added to ``coverage``.
     """
     search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.directories)
     coverage.notes += search.reasons
@@ -216,7 +222,10 @@ def _document(
     options: AuditOptions,
     suppressions: Suppressions,
 ) -> AuditDocument:
-    """Return the document: findings, counts, coverage and tables; it is not yet ``finished``."""
+    """Return the document: findings, counts, coverage and tables.
+
+    It is not yet ``finished``.
+    """
     findings, counts, suppressed = _findings(evaluated, coverage, options, suppressions)
     severities = SeverityCounts(
         **{severity.value: sum(getattr(rule, severity.value) for rule in counts.by_rule) for severity in Severity}

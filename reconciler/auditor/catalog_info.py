@@ -90,7 +90,7 @@ class Search:
 
 
 def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
-    """Connect to the catalogs of an audit, and return what it must know of each by name.
+    """Connect to the catalogs of an audit, and return their facts by name.
 
     Raises:
         CatalogError: a catalog refuses its configuration.
@@ -195,7 +195,10 @@ def searchable_roots(
 def _roots_to_skip(
     catalog: CatalogInfo, unread: Collection[Identifier], directories: Mapping[Identifier, str], reasons: list[str]
 ) -> frozenset[str]:
-    """Return the roots and directories of a catalog to leave out of the search; add why to ``reasons``."""
+    """Return the roots and directories of a catalog to leave out of the search.
+
+    Add why to ``reasons``.
+    """
     everything = frozenset((*catalog.roots, *directories.values()))
     if not catalog.spec.scope.is_everything:
         if everything:
@@ -220,7 +223,10 @@ def _roots_to_skip(
 
 
 def _search_problem(root: str) -> str | None:
-    """Return why a root, or the directory of a namespace, cannot be searched; None if it can."""
+    """Return why a root, or the directory of a namespace, cannot be searched.
+
+    The result is None if it can.
+    """
     if not has_driver(root):
         return "Lance has no driver for it"
     return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

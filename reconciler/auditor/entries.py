@@ -104,10 +104,10 @@ def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield one entry for each table, merged from its rows; ``batches`` must hold all rows of it.
+    """Yield one entry for each table, merged from its rows.
 
-    A live Lance table takes precedence over a table of another format, and that over the block. Of several looks the
-    latest counts. A table that has nothing but looks is gone and has no entry.
+    ``batches`` must hold all rows of it. A live Lance table takes precedence over a table of another format, and that
+    over the block. Of several looks the latest counts. A table that has nothing but looks is gone and has no entry.
     """
     parts = [row for batch in batches for row in batch.to_pylist()]
     parts.sort(key=lambda row: row["look"]["at"].timestamp() if row["look"] else 0)
@@ -141,15 +141,18 @@ def _identity(catalog: str, identifier: Identifier) -> Row:
 
 
 def directory_of(place: str) -> str | None:
-    """Return the parent directory of a normalised location; None for an outermost one."""
+    """Return the parent directory of a normalised location.
+
+    None for an outermost one.
+    """
     parent, slash, name = place.rpartition("/")
     return (parent or "/") if slash and name else None
 
 
 def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield ``_PLACED`` for each table with a ``place``, and for its directory and each one above.
+    """Yield ``_PLACED`` for each table and each directory above it.
 
-    A directory is looked at once in ``batches``, however many tables it holds.
+    Tables without a ``place`` are left out. A directory is looked at once in ``batches``, however many tables it holds.
     """
     directories: set[str] = set()
     for batch in batches:
@@ -168,7 +171,7 @@ def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield ``_AT_PLACE`` for each place of several tables, and each pair of a table's place and a directory below.
+    """Yield ``_AT_PLACE`` for tables that share a place or are inside others.
 
     ``batches`` must hold all ``_PLACED`` of a place.
     """
@@ -194,13 +197,19 @@ def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def _first_of_each_catalog(addresses: Iterable[str]) -> Iterator[Iterable[str]]:
-    """Yield the first ``addresses`` of each catalog: the evaluator leaves out those of mirrors."""
+    """Yield the first ``addresses`` of each catalog.
+
+    The evaluator leaves out those of mirrors later.
+    """
     for _, group in groupby(sorted(addresses), lambda address: address.partition("/")[0]):
         yield islice(group, MOST_NAMED + 1)
 
 
 def tables_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield ``_INSIDE`` for each ``table_directory``; ``batches`` must hold all ``_AT_PLACE`` of it."""
+    """Yield ``_INSIDE`` for each ``table_directory``.
+
+    ``batches`` must hold all ``_AT_PLACE`` of it.
+    """
     addresses: defaultdict[str, list[str]] = defaultdict(list)
     for row in (row for batch in batches for row in batch.to_pylist()):
         if row["table_directory"]:
@@ -258,7 +267,9 @@ def read_entries(
     stack: ExitStack,
     cache: ProbeCache | None = None,
 ) -> tuple[Frame, Coverage]:
-    """Read each catalog once, and return one row of ``ENTRIES`` for each table, and the coverage.
+    """Read each catalog once, and return its entries and the coverage.
+
+    The frame has one row of ``ENTRIES`` for each table.
 
     Args:
         spark: the session to work in; None for this process.
@@ -283,7 +294,7 @@ def read_entries(
 def _read_catalogs(
     spark: SparkSession | None, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack
 ) -> Frame:
-    """Return the content of the catalogs as ``_CATALOG_CONTENT``, and add to ``coverage``."""
+    """Return the content of the catalogs, and add what was read to ``coverage``."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
         units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
         content = frame_of_units(spark, units, unit_entries, _CATALOG_CONTENT).persisted(stack)
@@ -305,7 +316,7 @@ def _read_catalogs(
 
 
 def with_relations(tables: Frame, number: int) -> Frame:
-    """Return ``tables`` with three more columns: the tables at the same place, their schemes, and the tables around.
+    """Return ``tables`` with the tables at the same place and around it.
 
     The columns are ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also
     name the table itself. They are computed from ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.

@@ -157,7 +157,10 @@ class Evaluator:
     def _record(
         self, row: Row, stored: LocationContent, columns: ColumnMismatch, roots: RootIndex, mirrors: frozenset[str]
     ) -> TableRecord:
-        """Return the record of a row's table with what was probed; ``mirrors`` are the catalogs that follow its own."""
+        """Return the record of a row's table with what was probed.
+
+        ``mirrors`` are the catalogs that follow its own.
+        """
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
         own_address, pickled, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
@@ -207,7 +210,10 @@ class Evaluator:
         return next((teams[namespace] for namespace in around if namespace in teams), None)
 
     def _is_unread(self, row: Row) -> bool:
-        """Return whether a block's table is in a namespace that could not be read, so that nobody knows its entry."""
+        """Return whether a block's table is in a namespace that was not read.
+
+        Nobody knows then whether it has an entry.
+        """
         if row.get("live") is not None or row.get("foreign_format") is not None or row.get("block") is None:
             return False
         unread, identifier = self.unread.get(row["catalog"], frozenset()), _identifier(row)
@@ -251,7 +257,10 @@ class Evaluator:
 
 
 def _unread_row(row: Row) -> Row:
-    """Return a row of ``EVALUATED`` for a block in an unread namespace: no finding, and its dataset is no orphan."""
+    """Return a row of ``EVALUATED`` for a block in an unread namespace.
+
+    It has no finding, and its dataset is no orphan.
+    """
     known = {name: row[name] for name in ("catalog", "address", "data_place")}
     return {**known, "live": False, "closed": True, "sound": True, "suppressed": "", "findings": []}
 

@@ -57,7 +57,9 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
 
 
 def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
-    """Return the runs in the history at ``uri``, in the order in which they were appended; none if it is new.
+    """Return the runs in the history at ``uri`` as they were appended.
+
+    There are none if it is new.
 
     Raises:
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be read.
@@ -73,14 +75,19 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
-    """Return ``document`` with a ``history``: the latest ``runs`` of its manifest and settings, and its own last."""
+    """Return ``document`` with the latest runs of its manifest and settings.
+
+    They are its ``history``; its own run is the last.
+    """
     current = document.summary()
     earlier = [run for run in runs if run.series == current.series and run.run_id != current.run_id]
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], current)})
 
 
 def with_past_findings(document: AuditDocument, uri: str, options: Mapping[str, str]) -> AuditDocument:
-    """Return ``document`` with the time when each finding was first seen, and the past findings that it has not.
+    """Return ``document`` with its findings' first times, and past findings.
+
+    Past findings are those of the run before that it has not.
 
     Args:
         document: the audit, from :func:`with_trend`: the last run but one of its ``history`` has the past findings.
@@ -113,9 +120,10 @@ def _partly_read_catalogs(document: AuditDocument) -> frozenset[str]:
 
 
 def _is_gone(document: AuditDocument, unread: Collection[str], partly_read: Collection[str], life: PastFinding) -> bool:
-    """Return whether a finding of an earlier run is gone, and not merely suppressed, left out or unread.
+    """Return whether a finding of an earlier run is gone.
 
-    An orphan is gone only if everything was read: a root that is not searched hides the orphans of other catalogs, too.
+    It may merely be suppressed, left out or unread. An orphan is gone only if everything was read: a root that is not
+    searched hides the orphans of other catalogs, too.
     """
     as_unreadable = life.model_copy(update={"rule": unreadable.name})
     is_suppressed = any(
@@ -129,7 +137,7 @@ def _is_gone(document: AuditDocument, unread: Collection[str], partly_read: Coll
 
 
 def _findings_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:
-    """Return the findings of the run ``run_id``, and the past findings that it still lists."""
+    """Return the findings of a run, and the past findings that it lists."""
     with _history_errors(uri, options):
         runs = _open(uri, options).to_table(columns=["findings"], filter=_run_filter(run_id)).to_pylist()
     return [PastFinding.model_validate(life) for run in runs for life in run["findings"]]
@@ -181,7 +189,7 @@ def schema() -> pa.Schema:
 
 
 def _run_table(document: AuditDocument) -> pa.Table:
-    """Return a table with the row of a run: its summary, its findings and those of the past."""
+    """Return the row of a run: its summary, its findings and past ones."""
     now = document.finished
     current = {"last_seen": now, "gone": False}
     records = [

@@ -46,7 +46,10 @@ class HistoryDataSource(BatchSource):
 
 
 class _Reader(DataSourceReader):
-    """Read all runs of the latest version, without filters: PySpark uses one reader for several queries."""
+    """Read all runs of the latest version, without filters.
+
+    PySpark uses one reader for several queries.
+    """
 
     def __init__(self, location: str, schema: pa.Schema) -> None:
         self._location = location

@@ -67,7 +67,7 @@ class OrphanSearchResult:
 def find_orphans(
     spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame
 ) -> OrphanSearchResult:
-    """Return the datasets under the roots of ``search`` that no entry or block points at.
+    """Return the datasets under some roots that no entry or block points at.
 
     Directories and datasets stay on the executors; the driver gets their numbers, and the failures.
 
@@ -107,9 +107,10 @@ def find_orphans(
 
 
 def _add_level(result: OrphanSearchResult, unclaimed: Frame, configured: Collection[str]) -> int:
-    """Add the rows of one level of directories to ``result``; return the number of directories to search next.
+    """Add the rows of one level of directories to ``result``.
 
-    A directory that cannot be listed is a failure below one of the ``configured`` roots, else a note.
+    Return the number of directories to search next. A directory that cannot be listed is a failure below one of the
+    ``configured`` roots, else a note.
     """
     numbers: Counter[str] = Counter()
     for row in unclaimed.map(_failures_and_numbers, _COUNTED).rows():
@@ -128,7 +129,7 @@ def _add_level(result: OrphanSearchResult, unclaimed: Frame, configured: Collect
 
 
 def _unclaimed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the datasets that no table points at, the directories that are not closed, and the failures."""
+    """Yield unclaimed datasets, directories to search, and failures."""
     import pyarrow.compute as pc
 
     for batch in batches:
@@ -139,7 +140,7 @@ def _unclaimed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def _failures_and_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the failures, and a row with the number of the datasets and one with that of the directories."""
+    """Yield the failures, and the numbers of datasets and of directories."""
     for batch in batches:
         failures = batch.filter(_has_kind(batch, _FAILURE)).to_pylist()
         numbers = Counter(batch["kind"].to_pylist())
@@ -166,7 +167,10 @@ class _Lister:
     closed: frozenset[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """List the directories in ``batches``; yield rows of ``_LISTED`` for the datasets and directories in each."""
+        """List the directories in ``batches``.
+
+        Yield rows of ``_LISTED`` for the datasets and directories in each.
+        """
         return record_batches(chain.from_iterable(map(self._batch_rows, batches)), _LISTED)
 
     def _batch_rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
@@ -184,7 +188,10 @@ class _Lister:
     def _content_rows(
         self, catalog: str, directory: str, content: storage.DirectoryContent | BackendError
     ) -> Iterator[Row]:
-        """Yield the rows of one directory: a failure, or the dataset that it belongs to, and its directories."""
+        """Yield the rows of one directory.
+
+        They are a failure, or the dataset that it belongs to, and its directories.
+        """
         if isinstance(content, BackendError):
             yield _failure_row(catalog, directory, str(content))
             return
@@ -236,7 +243,10 @@ class DatasetNamer:
         return cls(configured, searched | configured, search.namespaces)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows of ``DATASETS``; ``batches`` have the columns ``catalog`` and ``location``."""
+        """Yield rows of ``DATASETS``.
+
+        ``batches`` have the columns ``catalog`` and ``location``.
+        """
         index = RootIndex(self.owners)
         for batch in batches:
             yield record_batch(

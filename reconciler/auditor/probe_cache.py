@@ -97,7 +97,10 @@ class ProbeCache:
         return cls(folder, name, names.count(name), rounds, now, unused - {name})
 
     def cached(self, row: Row) -> LocationContent | None:
-        """Return the cached result for the table of ``row``; None if it must be probed again."""
+        """Return the cached result for the table of ``row``.
+
+        The result is None if the table must be probed again.
+        """
         look: Row | None = row["look"]
         if look is None or look["stored"] is None or look["location"] != locations.redact(row["location"]):
             return None
@@ -111,13 +114,19 @@ class ProbeCache:
         return replace(_STORED.validate_json(look["stored"]), carried_from=look["at"])
 
     def entries(self, spark: SparkSession | None, schema: pa.Schema) -> Frame:
-        """Read the looks, and return them with the columns of ``schema``; a table may have several."""
+        """Read the looks, and return them with the columns of ``schema``.
+
+        A table may have several.
+        """
         names = self._files()
         tasks = row_tasks(len(names) * 1_000)  # a file has up to 4,000 rows
         return frame_of(spark, batched(names, 16)).map(partial(self._read_files, schema), schema, tasks)
 
     def prune(self) -> None:
-        """Remove the files of replaced and unused looks; call it once this audit is in the history."""
+        """Remove the files of replaced and unused looks.
+
+        Call it once this audit is in the history.
+        """
         with self._session() as session:
             for match in filter(None, map(_FILE.fullmatch, session.list())):
                 is_replaced = match[1] == self.series and int(match[2]) <= self.run - self.rounds
@@ -130,7 +139,7 @@ class ProbeCache:
             return [name for name in session.list(self.series) if _FILE.fullmatch(name)]
 
     def _read_files(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the looks in the files that ``batches`` name, with the columns of ``schema``."""
+        """Yield the looks in the named files, with the columns of ``schema``."""
         import pyarrow.parquet as pq
 
         for name in (name for names in unbatched(batches) for name in names):

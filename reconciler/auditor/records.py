@@ -1,4 +1,4 @@
-"""What an audit knows of one table: the record that its rules check, and the content of the table's location."""
+"""What an audit knows of one table: its record, which the rules check."""
 
 from __future__ import annotations
 

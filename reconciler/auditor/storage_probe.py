@@ -1,4 +1,4 @@
-"""Probe the storage of tables, read their tags, and compare the columns of their entries with their data's."""
+"""Probe the storage of tables, and compare the columns of their entries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TableProber:
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[LocationContent]:
-        """Return the content of the location of each row, and write new results to the cache."""
+        """Return the content of each row's location; write new results to the cache."""
         results: list[LocationContent] = []
         for chunk in chunks(rows, _OPTIONS_AT_ONCE):
             locations = [row["location"] for row in chunk]
@@ -86,9 +86,9 @@ class TableProber:
         return replace(probe(location, options, depth), state=state)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[LocationContent]) -> list[ColumnMismatch]:
-        """Return for each row how the columns of its entry differ from its data's; None if they agree.
+        """Return for each row how the columns of its entry differ from its data's.
 
-        ``stored`` are the contents of the rows' locations.
+        The result is None for a row whose columns agree. ``stored`` are the contents of the rows' locations.
         """
         schemas: defaultdict[str, dict[Identifier, Schema]] = defaultdict(dict)
         for row, content in zip(rows, stored, strict=True):
@@ -105,7 +105,10 @@ class TableProber:
         return [mismatches.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
 
     def tags(self, rows: Sequence[Row], names: Sequence[Collection[str]]) -> list[Mapping[str, str] | None]:
-        """Return the targets of each row's tags that ``names`` lists; None for a row without names or a dataset."""
+        """Return the targets of each row's tags that ``names`` lists.
+
+        None for a row without names or a dataset.
+        """
         positions = [position for position, tag_names in enumerate(names) if tag_names]
         options = dict(zip(positions, self._options([rows[position] for position in positions]), strict=True))
 
@@ -141,12 +144,12 @@ class TableProber:
         return results
 
     def _call(self, name: str, call: Callable[[Backend], ResultT]) -> ResultT | CatalogError:
-        """Return what ``call`` returns for the backend of the catalog ``name``, or its error."""
+        """Return what ``call`` returns for a catalog's backend, or its error."""
         spec, backend = self.catalogs[name].spec, self._backend(name)
         return backend if isinstance(backend, CatalogError) else result_or_error(spec, lambda: call(backend))
 
     def _backend(self, name: str) -> Backend | CatalogError:
-        """Return the connection to the catalog ``name``, opened at its first use, or its error."""
+        """Return the connection to a catalog, opened at its first use, or its error."""
         if name not in self._backends:
             spec = self.catalogs[name].spec
             self._backends[name] = result_or_error(spec, lambda: self.stack.enter_context(spec.connect()))
@@ -154,7 +157,10 @@ class TableProber:
 
 
 def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) -> Mapping[Identifier, ColumnMismatch]:
-    """Return those of ``tables``, with the schemas of their data, whose entries show other columns."""
+    """Return those of ``tables`` whose entries show other columns.
+
+    ``tables`` are the schemas of their data.
+    """
     compared = {
         identifier: EntryColumns(columns, to_show)
         for identifier, columns in backend.shown_columns(tables).items()

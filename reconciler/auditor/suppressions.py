@@ -1,4 +1,4 @@
-"""Match findings with the suppressions of a manifest, and report suppressions that expired."""
+"""Match findings with a manifest's suppressions, and report expired ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class Suppressions:
         )
 
     def covering(self, finding: Finding) -> int | None:
-        """Return the position of the suppression that covers a finding; None if no suppression does."""
+        """Return the position of the suppression that covers a finding.
+
+        The result is None if no suppression does.
+        """
         return next(
             (position for position, suppression in enumerate(self.in_force) if suppression.covers(finding)), None
         )

@@ -118,6 +118,9 @@ def findings_of(findings: Frame, most: int) -> list[Finding]:
 
 
 def tables_of(evaluated: Frame, most: int) -> list[ReportedTable]:
-    """Return at most ``most`` live tables in the order of their addresses; those with findings are preferred."""
+    """Return at most ``most`` live tables in the order of their addresses.
+
+    Those with findings are preferred.
+    """
     first = evaluated.where("live", True).first(most, "sound", "address")
     return sorted(map(table_of, first.rows()), key=lambda table: table.address)

@@ -60,9 +60,10 @@ class OpenTables:
 def units_with_blocks(
     listing: Listing, size: int, tables: Mapping[Identifier, DesiredTable]
 ) -> tuple[list[Unit], dict[Identifier, DesiredTable]]:
-    """Return the units of one catalog with their blocks, and the blocks in namespaces that were not listed.
+    """Return the units of one catalog with their blocks, and other blocks.
 
-    The units travel as data, so their ``spec`` holds only the name and the kind of the catalog, and no secret.
+    Those are the blocks in namespaces that were not listed. The units travel as data, so their ``spec`` holds only the
+    name and the kind of the catalog, and no secret.
 
     Args:
         listing: the namespaces of the catalog.
@@ -122,7 +123,10 @@ class ComparedUnits:
         return self.counts.total()
 
     def compare(self, context: CatalogContext, tables: Iterable[TablePair]) -> None:
-        """Compare the tables that need no answer; keep those that do in ``open``, and others in ``maybe_moved``."""
+        """Compare the tables that need no answer.
+
+        Keep those that do in ``open``, and others in ``maybe_moved``.
+        """
         unmoved: list[TablePair] = []
         for pair in tables:
             block = pair.desired or pair.live
@@ -164,7 +168,7 @@ class UnitComparer:
     globs: Mapping[str, Collection[Scope]]
 
     def __call__(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
-        """Return the content of a unit, with the comparison of the tables that need no answer."""
+        """Return the content of a unit, with the tables compared that need no answer."""
         with collector_paused():
             return self._read(unit, last_attempt)
 
@@ -208,7 +212,9 @@ def open_batches(catalog: str, open_tables: Sequence[OpenTables], size: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class OpenTableComparer:
-    """Ask storage and the catalogs about open tables and compare them, on the executors or the driver.
+    """Ask storage and the catalogs about open tables, and compare them.
+
+    It runs on the executors, and on the driver.
 
     Args:
         specs: the catalogs by name.
@@ -249,9 +255,10 @@ class OpenTableComparer:
 
 @dataclass(frozen=True, slots=True)
 class ClashLookup:
-    """The names and places of live tables that objects of the plan may clash with: the driver needs these tables.
+    """The names and places at which changes may clash with live tables.
 
-    ``folded`` are names in lower case, of new tables in a catalog that tells cases apart.
+    The driver needs these tables. ``folded`` are names in lower case, of new tables in a catalog that tells cases
+    apart.
     """
 
     names: frozenset[Identifier]
@@ -298,7 +305,10 @@ def _may_conflict(change: Change) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ClashFinder:
-    """Read units once more, on the executors, for the tables that the :class:`ClashLookup` of a catalog names."""
+    """Read units once more for the tables that changes may clash with.
+
+    It runs on the executors.
+    """
 
     specs: Mapping[str, CatalogSpec]
     lookups: Mapping[str, ClashLookup]

@@ -49,7 +49,10 @@ class BatchSource(DataSource):
 
 
 class _NoStreams(DataSourceStreamReader):
-    """Refuse to begin a stream; PySpark 4.1 hides an error that ``streamReader`` itself raises behind its own."""
+    """Refuse to begin a stream.
+
+    PySpark 4.1 hides an error that ``streamReader`` itself raises behind its own.
+    """
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         raise LancensError("there are no streams of this format; use `spark.read` instead of `spark.readStream`")

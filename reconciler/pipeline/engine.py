@@ -86,7 +86,9 @@ def plan_on_spark(
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """Read catalogs and compare their tables on executors; an engine of ``operations.driver``.
+    """Read catalogs and compare their tables on executors.
+
+    An engine of ``operations.driver``.
 
     Args:
         spark: the session to work in.
@@ -109,7 +111,10 @@ class SparkEngine:
         """Read nothing: executors read, with the blocks."""
 
     def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
-        """Read the catalogs of ``sources``, and compare their tables where they are read, as far as possible."""
+        """Read catalogs, and compare their tables where they are read.
+
+        Tables that need answers are left open.
+        """
         specs = {name: self.connections[name].spec for name in sources}
         contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
         globs = {name: self._scopes(source) for name, source in sources.items()}
@@ -163,7 +168,10 @@ class SparkEngine:
         return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
 
     def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
-        """Compare the open tables, spread evenly over tasks, and on the driver those that a move may concern."""
+        """Compare the open tables, spread evenly over tasks.
+
+        Those that a move may concern are compared on the driver.
+        """
         comparer = OpenTableComparer(
             {name: self.connections[name].spec for name in catalogs},
             {name: catalog.context for name, catalog in catalogs.items()},
@@ -186,7 +194,10 @@ class SparkEngine:
                 comparer.compare_open(catalog.compared, name, connection.backend)
 
     def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
-        """Return the live tables that the driver needs; units are read again for those that changes may clash with."""
+        """Return the live tables that the driver needs.
+
+        Units are read again for those that changes may clash with.
+        """
         lookups = {name: ClashLookup.of(catalog) for name, catalog in catalogs.items() if name not in self.mirrored}
         searches = {name: lookup for name, lookup in lookups.items() if lookup}
         tables = {name: dict(self._contents[name].tables) for name in catalogs}

@@ -38,7 +38,10 @@ _UNITS_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Rows of one schema, as an Arrow table in this process; each operation returns another frame."""
+    """Rows of one schema, as an Arrow table in this process.
+
+    Each operation returns another frame.
+    """
 
     content: Any
 
@@ -67,9 +70,9 @@ class Frame:
         return type(self)(_table(results, schema))
 
     def joined(self, other: Self, key: str) -> Self:
-        """Return the rows with the columns of ``other`` from its row with the same ``key``, null without one.
+        """Return the rows with the columns of ``other`` for the same ``key``.
 
-        ``other`` has at most one row for each value of ``key``.
+        They are null where it has no row. ``other`` has at most one row for each value of ``key``.
         """
         right, joined = other.content.combine_chunks(), self.content
         matches = right.drop_columns([key]).take(pc.index_in(joined[key], right[key], skip_nulls=True))
@@ -78,7 +81,7 @@ class Frame:
         return type(self)(joined)
 
     def aggregated(self, keys: Sequence[str], aggregates: Aggregates) -> Self:
-        """Return a row for each combination of ``keys``, with the aggregate of each column of ``aggregates``."""
+        """Return a row of ``aggregates`` for each combination of ``keys``."""
         groups = self.content.group_by(keys).aggregate([*aggregates.items()])
         ordered = groups.select([*keys, *(f"{column}_{name}" for column, name in aggregates.items())])
         return type(self)(ordered.rename_columns([*keys, *aggregates]))

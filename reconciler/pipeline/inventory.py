@@ -108,7 +108,10 @@ def _inventory_batches(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatc
 
 @dataclass(slots=True)
 class _Part:
-    """What one task has written: the part's name, the number of rows of each kind, and the rows with errors."""
+    """What one task has written.
+
+    It has the part's name, the number of rows of each kind, and the rows with errors.
+    """
 
     name: str = ""
     kinds: Counter[str] = field(default_factory=Counter)

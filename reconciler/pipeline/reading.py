@@ -32,7 +32,10 @@ _PERMANENT_CODES = frozenset(
 
 
 class _UnitScope(ChildrenOf):
-    """The scope of a unit's scan: the objects in its namespaces that are in the catalog's scope, or above it."""
+    """The scope of a unit's scan.
+
+    It holds the objects in its namespaces that are in the catalog's scope, or above it.
+    """
 
     def __init__(self, unit: Unit) -> None:
         # A namespace may have the name of a table in another part, and must not be left out with it.
@@ -99,7 +102,7 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
 
 
 def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Reading]:
-    """Read ``unit``, and yield its content and that of namespaces in it that were not listed.
+    """Read ``unit``, and yield its content, with namespaces that were not listed.
 
     The arguments and the errors raised are those of :func:`read_unit`.
     """
@@ -189,7 +192,10 @@ def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Se
 
 
 def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *texts: str) -> None:
-    """Raise a LancensError if a text of an object has a lone surrogate, which JSON can hold and Arrow cannot."""
+    """Raise a LancensError if a text of an object has a lone surrogate.
+
+    JSON can hold one, Arrow cannot.
+    """
     try:
         "".join((*identifier, *properties.keys(), *properties.values(), *texts)).encode()
     except UnicodeEncodeError:

@@ -51,7 +51,7 @@ where everything was read. ``code`` is the error's (``lance_namespace.errors.Err
 
 
 def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
-    """Yield the rows of the namespaces, tables and notes of a scan, in no particular order."""
+    """Yield the rows of a scan: its namespaces, tables and notes, in no order."""
     for namespace in snapshot.namespaces.values():
         yield {
             **_identity(catalog, NAMESPACE, namespace.id),
@@ -89,7 +89,10 @@ def coverage_row(
 
 
 def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
-    """Return the live table of ``identifier``; ``columns`` has a value for each field of ``LIVE``."""
+    """Return the live table of ``identifier``.
+
+    ``columns`` has a value for each field of ``LIVE``.
+    """
     fields = {name: columns[name] for name in LIVE.names}
     return LiveTable(identifier, **{**fields, "properties": dict(fields["properties"] or ())})
 
@@ -149,7 +152,7 @@ class View:
     schema: pa.Schema
 
     def rows(self, rows: Iterable[Row], columns: Collection[str]) -> Iterator[Row]:
-        """Yield those of ``rows``, which are ``ROWS``, that the view holds, with only these ``columns`` of it."""
+        """Yield those of ``rows`` that the view holds, with only these ``columns``."""
         functions = {column: _COLUMN_FUNCTIONS.get(column) or methodcaller("get", column) for column in columns}
         for row in rows:
             if row["kind"] in self.kinds or (row["kind"] == COVERAGE and row["message"] is not None):

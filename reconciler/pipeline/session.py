@@ -144,7 +144,10 @@ def active_session() -> SparkSession | None:
 
 @contextmanager
 def _built_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yield a session that PySpark builds with ``settings``; stop it at the end of the block."""
+    """Yield a session that PySpark builds with ``settings``.
+
+    Stop it at the end of the block.
+    """
     from pyspark.sql import SparkSession
 
     with spark_errors():
@@ -198,7 +201,7 @@ def _launched_session(master: str, options: SparkOptions) -> Iterator[SparkSessi
 
 @contextmanager
 def _properties_file(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the path of a private file with ``settings``: other users can read a command line."""
+    """Yield a private file with ``settings``: other users can read a command line."""
     with tempfile.TemporaryDirectory(prefix="lancens-spark-") as folder:
         file = Path(folder, "spark.properties")
         # Every character is escaped as Java reads it, so that none ends or splits a key or a value.
@@ -240,7 +243,10 @@ def _end_jvm(gateway: Any) -> None:
 
 
 def _with_retries(master: str) -> str:
-    """Return ``master``; a local one with a number of attempts, without which it retries no task."""
+    """Return ``master``, with a number of attempts if it is local.
+
+    Without that number, a local master retries no task.
+    """
     match = re.fullmatch(r"local(?:\[\s*([^,\]]+?)\s*\])?", master)
     return master if match is None else f"local[{match[1] or 1},{_ATTEMPTS}]"
 
@@ -372,7 +378,7 @@ def _require_connect_server(url: str) -> None:
 
 
 def _require_master(url: str) -> None:
-    """Raise a LancensError when no master of the standalone cluster at ``url`` answers.
+    """Raise a LancensError when no master of a standalone cluster answers.
 
     Without this check, Spark would wait for more than a minute, and its error would name no master.
     """
@@ -383,7 +389,10 @@ def _require_master(url: str) -> None:
 
 
 def _connection_problem(host: str, port: int) -> str | None:
-    """Return the address of a server and why it takes no connection; None if it takes one."""
+    """Return the address of a server and why it takes no connection.
+
+    The result is None if it takes one.
+    """
     try:
         socket.create_connection((host, port), _SECONDS_TO_ANSWER).close()
     except (OSError, OverflowError) as error:

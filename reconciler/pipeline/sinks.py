@@ -66,7 +66,10 @@ def _folder_beside(out: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _write_errors(out: Path | None) -> Iterator[None]:
-    """Raise errors of the file system as a LancensError, which names ``out`` or stdout."""
+    """Raise errors of the file system as a LancensError.
+
+    The message names ``out`` or stdout.
+    """
     try:
         yield
     except BrokenPipeError:  # the reader of stdout has ended, which is no error
@@ -77,7 +80,10 @@ def _write_errors(out: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _file_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
-    """Yield a sink that keeps the parts in a folder beside ``out``, and replaces the file at the end."""
+    """Yield a sink that replaces the file ``out`` at the end.
+
+    It keeps the parts in a folder beside it.
+    """
     path = None if out is None else Path(out)
     if path is not None and path.is_dir():
         raise LancensError(f"{out} is a folder; name a file, or --format lance for a dataset")
@@ -140,7 +146,10 @@ def _write_parquet(rows: Iterable[Row], path: Path, schema: pa.Schema) -> None:
 
 
 def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> None:
-    """Write the rows of all parts in large row groups, since most parts have few rows."""
+    """Write the rows of all parts in large row groups.
+
+    Most parts have few rows.
+    """
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(out, schema) as writer:
@@ -155,7 +164,10 @@ def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> N
 
 @contextmanager
 def _dataset_sink(out: str, schema: pa.Schema) -> Iterator[Sink]:
-    """Yield a sink that commits the fragments of all tasks as a new version of ``out``, or as a new dataset."""
+    """Yield a sink that commits all tasks' fragments as a version of ``out``.
+
+    It creates the dataset if it is missing.
+    """
     local = storage.local_path(out)
     uri = out if local is None else str(local.absolute())
     version = _inventory_version(uri)
@@ -194,7 +206,7 @@ def _inventory_version(uri: str) -> int | None:
 
 
 def _holds_interrupted_write(uri: str) -> bool:
-    """Return whether ``uri`` holds what a first inventory has written before it was interrupted.
+    """Return whether ``uri`` holds the rest of an interrupted inventory.
 
     One on this machine is written to a temporary folder, so it leaves nothing.
     """
@@ -204,7 +216,7 @@ def _holds_interrupted_write(uri: str) -> bool:
 
 
 def _write_fragments(uri: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
-    """Write ``rows`` as fragments of the dataset at ``uri``, and return their metadata as JSON."""
+    """Write ``rows`` as fragments, and return their metadata as JSON."""
     from lance.fragment import write_fragments
 
     marked = _with_mark(schema)
@@ -214,7 +226,10 @@ def _write_fragments(uri: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
 
 
 def _commit(uri: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
-    """Commit the fragments of ``parts`` as the next version after ``version``; None creates the dataset."""
+    """Commit the fragments of ``parts`` as the next version after ``version``.
+
+    None creates the dataset.
+    """
     from lance.fragment import FragmentMetadata
 
     fragments = [FragmentMetadata.from_json(json.dumps(fragment)) for part in parts for fragment in json.loads(part)]

@@ -38,7 +38,9 @@ _FEW_TASKS = 64
 def in_tasks(
     spark: SparkSession, work: Sequence[ItemT], act: Callable[[ItemT, bool], ResultT | CatalogError]
 ) -> list[ResultT]:
-    """Return the results of ``act`` for the items of ``work``, in order, each computed in a task of its own.
+    """Return the result of ``act`` for each item of ``work``, in order.
+
+    Each is computed in a task of its own.
 
     Args:
         spark: the session to work in.
@@ -85,7 +87,9 @@ def each_unit(
     read: Callable[[ItemT, bool], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return a data frame of the batches that ``read`` yields for each unit, in a task of its own.
+    """Return a data frame of what ``read`` yields for each unit.
+
+    Each unit has a task of its own.
 
     Args:
         spark: the session to work in.
@@ -107,7 +111,10 @@ def each_unit(
 
 
 def batched(objects: Iterable[object], size: int = 1_000) -> pa.Table:
-    """Return an Arrow table of ``objects``, packed, with ``size`` of them in a row; :func:`unbatched` reads it."""
+    """Return an Arrow table of ``objects``, packed, with ``size`` of them in a row.
+
+    :func:`unbatched` reads it.
+    """
     return pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())})
 
 
@@ -128,7 +135,10 @@ def unpacked(load: bytes) -> Any:
 
 
 def is_last_attempt(attempts: int) -> bool:
-    """Return whether Spark runs the last of ``attempts`` at the current task; true outside of a task."""
+    """Return whether Spark runs the last of ``attempts`` at the current task.
+
+    True outside of a task.
+    """
     from pyspark import TaskContext
 
     task = TaskContext.get()
@@ -156,9 +166,10 @@ def row_tasks(rows: int) -> int:
 
 
 def _tasks(items: int, *, fewest: int, most: int) -> int:
-    """Return the number of tasks for ``items``: enough for many cores, with at least ``fewest`` each if possible.
+    """Return the number of tasks for ``items``.
 
-    No task has more than ``most`` items.
+    There are enough for many cores, with at least ``fewest`` items each if possible. No task has more than ``most``
+    items.
 
     The start of a task in Python takes some fifty milliseconds, as long as probing a hundred local datasets.
     """

@@ -126,7 +126,7 @@ def require_reachable(specs: Iterable[CatalogSpec]) -> None:
 
 
 def _list_catalog(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
-    """List the namespaces of a catalog level by level, and the tables of those with more than ``split``."""
+    """List the namespaces of a catalog, and the tables of large ones."""
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     with spec.connect() as backend:

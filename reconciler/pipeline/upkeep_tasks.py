@@ -34,11 +34,11 @@ def executors_of(options: SparkOptions) -> Iterator[Executors]:
 
 
 def on_executors(spark: SparkSession) -> Executors:
-    """Return a function ``run(act, work)`` that calls ``act`` with each item of ``work`` in a task of its own.
+    """Return a function that calls ``act`` with each item of ``work``.
 
-    It returns the results in order, and raises the first BackendError of a task, or a ServiceUnavailableError if Spark
-    failed. Several threads may call it. Spark retries the tasks of an executor or a Python process that ended, but no
-    task that raised a BackendError.
+    Each call is a task of its own. It returns the results in order, and raises the first BackendError of a task, or a
+    ServiceUnavailableError if Spark failed. Several threads may call it. Spark retries the tasks of an executor or a
+    Python process that ended, but no task that raised a BackendError.
     """
 
     def run(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:

@@ -26,12 +26,15 @@ _CLEAN_UP = (
 
 
 def _maintain_remedy(record: TableRecord, key: str) -> str:
-    """Return the sentence that names `lancens maintain`, which a block with ``maintain.KEY`` can leave the work to."""
+    """Return the sentence that offers `lancens maintain` for a block with ``key``."""
     return f"`lancens maintain --select {quote(record.address)}` does it where its block has `maintain.{key}`."
 
 
 def _dataset_of(record: TableRecord) -> LocationContent:
-    """Return the content of a live table's dataset; content without any figure if there is none or it is unreadable."""
+    """Return the content of a live table's dataset.
+
+    It has no figure if there is no dataset, or it cannot be opened.
+    """
     return record.stored if record.live is not None and record.stored.version is not None else NOT_PROBED
 
 
