@@ -18,7 +18,7 @@ from reconciler.model.files import write_file
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
-    from reconciler.writing.import_ import Imported, ImportOptions
+    from reconciler.writing.import_ import ImportOptions, ImportResult
 
 
 @click.command("import")
@@ -102,15 +102,17 @@ def _check_target(out: str | None, append: str | None) -> None:
 
 def _import_catalogs(
     source: CatalogSource, manifest: Manifest | None, catalog: str | None, folder: Path, options: ImportOptions
-) -> Imported:
+) -> ImportResult:
     """Read the catalogs of ``manifest`` or of ``--impl``; return the text to write.
 
     The remarks are printed to stderr. Relative paths in the text are relative to ``folder``.
     """
-    from reconciler.writing.import_ import imported
+    from reconciler.writing.import_ import import_with_counts
 
     catalogs_of = None if source.impl else manifest
-    result = imported(catalogs_of, options, catalog=catalog, impl=source.impl, config=source.config, folder=folder)
+    result = import_with_counts(
+        catalogs_of, options, catalog=catalog, impl=source.impl, config=source.config, folder=folder
+    )
     for remark in result.remarks:
         print_line(remark, err=True)
     return result
@@ -163,5 +165,5 @@ def _append_blocks(path: str, source: CatalogSource, catalog: str | None, option
     print_line(f"Added to {path}: {_count_blocks(result)}; every other line is unchanged.", err=True)
 
 
-def _count_blocks(result: Imported) -> str:
+def _count_blocks(result: ImportResult) -> str:
     return f"{count(result.namespaces, 'namespace')}, {count(result.tables, 'table')}"

@@ -28,18 +28,17 @@ _UP_TO_VARIABLE = re.compile(r"(.*\}[^/]*).*", re.DOTALL)
 
 
 def graft(
-    name: str, data: bytes, added: str, expanded: Callable[[str], str] = str, folding: Collection[str] = ()
+    name: str, data: bytes, added: str, expand: Callable[[str], str] = str, folding: Collection[str] = ()
 ) -> bytes:
-    """Return the file's content with the keys below ``catalogs`` of ``added`` that the file lacks.
+    """Insert the keys below ``catalogs`` of ``added`` that a manifest file lacks; return its new content.
 
-    The file wins where both have a key. Every line of it stays, comments included, but for ``{}`` and ``null`` that are
-    replaced.
+    The file wins if both have a key. All its lines stay, comments included, except for ``{}`` and ``null``.
 
     Args:
         name: of the file, for errors.
         data: its content.
         added: a manifest from :func:`reconciler.writing.export.to_yaml`.
-        expanded: returns the name that a key with placeholders stands for.
+        expand: returns the name that a key with placeholders stands for.
         folding: the catalogs that fold names to lower case, as ``added`` has them.
 
     Raises:
@@ -52,10 +51,10 @@ def graft(
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     text = text.removeprefix(mark)
     lines = added.splitlines()
-    base, extra = _composed(text), _composed(added)
+    base, extra = _compose(text), _compose(added)
     if extra is None:
         return data
-    splices = _Splices(text, expanded, folding)
+    splices = _Splices(text, expand, folding)
     if base is None:  # an empty file, or one of comments
         splices.append(lines)
         expected = _plain(extra, splices.name_of)
@@ -63,10 +62,10 @@ def graft(
         below = [entry for entry in _entries(extra, lines, len(lines)) if entry.key.value == "catalogs"]
         _graft(base, below, splices)
         added_catalogs = {entry.key.value: _plain(entry.value, splices.name_of, (entry.key.value,)) for entry in below}
-        expected = _merged(_plain(base, splices.name_of), added_catalogs)
-    grafted = splices.done()
+        expected = _merge(_plain(base, splices.name_of), added_catalogs)
+    grafted = splices.result()
     try:
-        is_right = _plain(_composed(grafted), splices.name_of) == expected
+        is_right = _plain(_compose(grafted), splices.name_of) == expected
     except yaml.YAMLError:
         is_right = False
     if not is_right:
@@ -76,13 +75,13 @@ def graft(
     return (mark + grafted).encode("utf-8")
 
 
-def variable_values(texts: Iterable[str], expanded: Callable[[str], str], folder: str) -> dict[tuple[str, str], str]:
-    """Return the templates in manifests whose values come from variables alone, by key and value.
+def variable_values(texts: Iterable[str], expand: Callable[[str], str], folder: str) -> dict[tuple[str, str], str]:
+    """Return the templates in ``texts`` whose values come from variables alone, by key and value.
 
-    Of a `location`, it is the part up to the end of the last name with a variable, as seen from ``folder``.
+    For a `location`, the template ends with the last name that has a variable, and is relative to ``folder``.
     """
     templates: dict[tuple[str, str], str] = {}
-    nodes: list[yaml.Node | None] = [_composed(text) for text in texts]
+    nodes: list[yaml.Node | None] = [_compose(text) for text in texts]
     while nodes:
         node = nodes.pop()
         if isinstance(node, yaml.SequenceNode):
@@ -92,7 +91,7 @@ def variable_values(texts: Iterable[str], expanded: Callable[[str], str], folder
             template = value.value if isinstance(value, yaml.ScalarNode) else ""
             if key.value == "location":
                 template = _UP_TO_VARIABLE.sub(r"\1", template)
-            resolved = expanded(template) if "${var:" in template else template
+            resolved = expand(template) if "${var:" in template else template
             if resolved != template:
                 resolved = locations.absolute(resolved, folder) if key.value == "location" else resolved
                 templates.setdefault((key.value, resolved), template)
@@ -100,21 +99,21 @@ def variable_values(texts: Iterable[str], expanded: Callable[[str], str], folder
 
 
 class _Splices:
-    """Insertions into a text."""
+    """Collects insertions and replacements in ``text``; :meth:`result` applies them."""
 
-    def __init__(self, text: str, expanded: Callable[[str], str], folding: Collection[str]) -> None:
+    def __init__(self, text: str, expand: Callable[[str], str], folding: Collection[str]) -> None:
         self.text = text
-        self._expanded, self._folding = expanded, folding
+        self._expand, self._folding = expand, folding
         self._line_end = "\r\n" if "\r\n" in text else "\n"
-        self._found: list[tuple[int, int, str]] = []
+        self._insertions: list[tuple[int, int, str]] = []
 
     def name_of(self, key: str, path: Sequence[str]) -> str:
         """Return the name that ``key`` in the block at ``path`` stands for."""
-        name = self._expanded(key)
+        name = self._expand(key)
         return name.lower() if len(path) > 1 and path[1] in self._folding else name
 
     def replace(self, start: int, end: int, with_: str) -> None:
-        self._found.append((start, end, with_))
+        self._insertions.append((start, end, with_))
 
     def after_line(self, index: int, lines: Sequence[str]) -> None:
         """Insert lines after the line of ``index``."""
@@ -128,9 +127,9 @@ class _Splices:
         gap = "" if not self.text or self.text.endswith("\n") else self._line_end
         self.replace(len(self.text), len(self.text), gap + "".join(line + self._line_end for line in lines))
 
-    def done(self) -> str:
+    def result(self) -> str:
         pieces, at = [], 0
-        for start, end, text in sorted(self._found, key=lambda splice: splice[:2]):
+        for start, end, text in sorted(self._insertions, key=lambda splice: splice[:2]):
             pieces += [self.text[at:start], text]
             at = end
         return "".join([*pieces, self.text[at:]])
@@ -166,13 +165,13 @@ def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator
 
 
 def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices, path: tuple[str, ...] = ()) -> None:
-    have = {splices.name_of(key.value, path): (key, value) for key, value in into.value}
+    existing = {splices.name_of(key.value, path): (key, value) for key, value in into.value}
     missing = []
     for entry in entries:
-        if entry.key.value not in have:
+        if entry.key.value not in existing:
             missing.append(entry)
         elif isinstance(entry.value, yaml.MappingNode):
-            key, value = have[entry.key.value]
+            key, value = existing[entry.key.value]
             below = _entries(entry.value, entry.lines, entry.end)
             if isinstance(value, yaml.MappingNode) and value.value:
                 _graft(value, below, splices, (*path, entry.key.value))
@@ -198,7 +197,7 @@ def _fill(key: yaml.Node, value: yaml.Node, entry: _Entry, into: yaml.MappingNod
         return  # a comment within the brackets
     if into.flow_style or (isinstance(entry.value, yaml.MappingNode) and entry.value.flow_style):
         gap = "" if splices.text[start - 1] == " " else " "
-        splices.replace(start, end, f"{'' if colon else ':'}{gap}{_flow(entry.value)}")
+        splices.replace(start, end, f"{'' if colon else ':'}{gap}{_flow_text(entry.value)}")
         return
     while start < end and splices.text[start - 1] == " ":
         start -= 1
@@ -211,7 +210,7 @@ def _fill(key: yaml.Node, value: yaml.Node, entry: _Entry, into: yaml.MappingNod
 def _insert(into: yaml.MappingNode, missing: Sequence[_Entry], splices: _Splices) -> None:
     last = into.value[-1][1] if into.value else None
     if into.flow_style:
-        text = ", ".join(f"{_scalar(entry.key.value)}: {_flow(entry.value)}" for entry in missing)
+        text = ", ".join(f"{_flow_scalar(entry.key.value)}: {_flow_text(entry.value)}" for entry in missing)
         at = into.start_mark.index + 1 if last is None else last.end_mark.index
         splices.replace(at, at, f", {text}" if last is not None else text)
         return
@@ -232,21 +231,21 @@ def _end(node: yaml.Node) -> int:
     return int(node.end_mark.index)
 
 
-def _flow(node: yaml.Node) -> str:
+def _flow_text(node: yaml.Node) -> str:
     if isinstance(node, yaml.MappingNode):
-        return "{" + ", ".join(f"{_scalar(key.value)}: {_flow(value)}" for key, value in node.value) + "}"
+        return "{" + ", ".join(f"{_flow_scalar(key.value)}: {_flow_text(value)}" for key, value in node.value) + "}"
     if isinstance(node, yaml.SequenceNode):
-        return "[" + ", ".join(map(_flow, node.value)) + "]"
-    return _scalar(node.value)
+        return "[" + ", ".join(map(_flow_text, node.value)) + "]"
+    return _flow_scalar(node.value)
 
 
-def _scalar(text: str) -> str:
+def _flow_scalar(text: str) -> str:
     return (
         text if text.isidentifier() and text.isascii() and text not in NULLS else json.dumps(text, ensure_ascii=False)
     )
 
 
-def _composed(text: str) -> yaml.MappingNode | None:
+def _compose(text: str) -> yaml.MappingNode | None:
     node = yaml.compose(text, Loader=yaml.CBaseLoader)
     return node if isinstance(node, yaml.MappingNode) else None
 
@@ -260,8 +259,8 @@ def _plain(node: yaml.Node | None, name_of: _NameOf, path: tuple[str, ...] = ())
     return {} if node is None or _is_nothing(node) else str(node.value)
 
 
-def _merged(first: Plain, second: Plain) -> Plain:
+def _merge(first: Plain, second: Plain) -> Plain:
     """Return both merged; ``first`` wins where they differ."""
     if not isinstance(first, dict) or not isinstance(second, dict):
         return first
-    return {**second, **{key: _merged(value, second[key]) if key in second else value for key, value in first.items()}}
+    return {**second, **{key: _merge(value, second[key]) if key in second else value for key, value in first.items()}}

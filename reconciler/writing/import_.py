@@ -77,7 +77,7 @@ class ImportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """The ``text`` of a manifest, its ``name``, the number of its namespaces and tables, and remarks for a person."""
 
     text: str
@@ -88,8 +88,11 @@ class Imported:
 
 
 @dataclass(slots=True)
-class _Live:
-    """One catalog with its ``snapshot``, and the ``chosen`` part to write."""
+class _ImportedCatalog:
+    """One catalog to import: what was read of it, and the ``chosen`` objects to write.
+
+    ``texts`` is its ``config`` with placeholders; ``places`` maps secret locations to their templates.
+    """
 
     name: str
     spec: CatalogSpec
@@ -156,10 +159,10 @@ def import_(
         name=name,
         parallelism=parallelism,
     )
-    return imported(manifest, options, catalog=catalog, impl=impl, config=config, folder=folder).text
+    return import_with_counts(manifest, options, catalog=catalog, impl=impl, config=config, folder=folder).text
 
 
-def imported(
+def import_with_counts(
     manifest: Manifest | None,
     options: ImportOptions,
     *,
@@ -167,8 +170,8 @@ def imported(
     impl: str | None = None,
     config: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
-) -> Imported:
-    """Return the text of :func:`import_` with counts and remarks.
+) -> ImportResult:
+    """Run :func:`import_`; return its text with counts and remarks.
 
     Raises:
         CatalogError, SelectionError, ConfigError: see :func:`import_`.
@@ -178,10 +181,10 @@ def imported(
     if manifest is None:
         if impl is None:
             raise TypeError("import takes a manifest or an impl")
-        manifest = manifest_of_service(impl, _portable(impl, config or {}, folder))
+        manifest = manifest_of_service(impl, _with_relative_root(impl, config or {}, folder))
     concerned = None if catalog is None or is_service else [catalog]
     with open_connections(manifest, concerned, parallelism=options.parallelism) as connections:
-        lives = _read(manifest, connections, folder, options)
+        lives = _read_catalogs(manifest, connections, folder, options)
         identity = _identity(manifest, lives, options, catalog, folder, is_service=is_service)
         for live in lives:
             if is_service:
@@ -190,12 +193,12 @@ def imported(
         missing = _missing_root(lives[0]) if is_service else None
         if missing is not None:
             raise ConfigError(f"{missing} Nothing was written.")
-        return _written(identity, lives, options)
+        return _write_manifest(identity, lives, options)
 
 
 def _identity(
     manifest: Manifest,
-    lives: Sequence[_Live],
+    lives: Sequence[_ImportedCatalog],
     options: ImportOptions,
     catalog: str | None,
     folder: str,
@@ -213,9 +216,9 @@ def _identity(
     return identity_of(snapshots[0], catalog, name)
 
 
-def _read(
+def _read_catalogs(
     manifest: Manifest, connections: Mapping[str, Connection], folder: str, options: ImportOptions
-) -> list[_Live]:
+) -> list[_ImportedCatalog]:
     snapshots = read_all(
         connections.values(),
         lambda connection: connection.spec.scan(connection.backend, connection.desired.scope),
@@ -223,7 +226,7 @@ def _read(
     )
     places = secret_locations_of(manifest)
     return [
-        _Live(
+        _ImportedCatalog(
             name,
             connection.spec,
             connection.backend,
@@ -237,8 +240,8 @@ def _read(
     ]
 
 
-def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return ``properties`` with the root of a directory catalog in ``folder`` as a relative path."""
+def _with_relative_root(impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Make the root of a directory catalog a relative path if it is below ``folder``."""
     portable = dict(properties)
     if registry.backend_class(impl).is_its_root:
         for key in (key for key in properties if plain_key(impl, key) in ("root", "path")):
@@ -248,25 +251,27 @@ def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str
     return portable
 
 
-def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions) -> Imported:
+def _write_manifest(identity: Identity, lives: Sequence[_ImportedCatalog], options: ImportOptions) -> ImportResult:
     for live in lives:
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
-        _search(lives, options.parallelism)
+        _add_unregistered(lives, options.parallelism)
     remarks = [line for live in lives for line in map(location_hider(live.places), _remarks(live))]
     if options.beside is None and not options.unmanaged:
         remarks += owners_left_out((live.snapshot for live in lives), identity)
     _select(lives, options.select)
     for live in lives:
         if existing := (options.beside or {}).get(live.name):  # has blocks already
-            moved = [*_forgotten(live, existing)]
-            live.keep(set(live.names).difference(existing.tables, existing.namespaces, _following(live, existing)))
+            moved = [*_moved_without_location(live, existing)]
+            live.keep(
+                set(live.names).difference(existing.tables, existing.namespaces, _mirrored_entries(live, existing))
+            )
             live.chosen = replace(live.chosen, tables={**live.chosen.tables, **{table.id: table for table in moved}})
     exports = []
     for live in lives:
         with live.spec.errors():
             exports.append(_export(live, options))
-    return Imported(
+    return ImportResult(
         to_yaml(identity.name, exports, identity.id),
         identity.name,
         sum(len(live.chosen.namespaces) for live in lives),
@@ -275,8 +280,8 @@ def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions)
     )
 
 
-def _following(live: _Live, existing: DesiredCatalog) -> set[Identifier]:
-    """Return the entries of a catalog's mirror and their namespaces."""
+def _mirrored_entries(live: _ImportedCatalog, existing: DesiredCatalog) -> set[Identifier]:
+    """Return the names of entries that a mirror made, and of their owned namespaces: they need no blocks."""
     if existing.mirror is None:
         return set()
     tables, owned = live.snapshot.tables.items(), partial(ownership.is_same_owner, owner=existing.owner)
@@ -286,15 +291,15 @@ def _following(live: _Live, existing: DesiredCatalog) -> set[Identifier]:
     return mirrored | {entry.id for entry in ancestors if owned(ownership.owner_of(entry.properties))}
 
 
-def _forgotten(live: _Live, existing: DesiredCatalog) -> Iterator[LiveTable]:
-    """Yield the tables that have moved and whose blocks lack a ``location``, with nothing else to write."""
+def _moved_without_location(live: _ImportedCatalog, existing: DesiredCatalog) -> Iterator[LiveTable]:
+    """Yield moved tables whose blocks need a ``location``, each with its location alone."""
     moves = moves_of(existing)
     for pair in pairs(moves, existing.tables, live.chosen.tables) if moves else ():
         if pair.live is not None and pair.is_located_by_entry:
             yield LiveTable(pair.live.id, pair.live.location)
 
 
-def _remarks(live: _Live) -> Iterator[str]:
+def _remarks(live: _ImportedCatalog) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.unregistered.nameless)
     if not (live.snapshot.namespaces or live.snapshot.tables or live.unregistered.tables):
@@ -307,24 +312,24 @@ def _remarks(live: _Live) -> Iterator[str]:
         )
 
 
-def _missing_root(live: _Live) -> str | None:
+def _missing_root(live: _ImportedCatalog) -> str | None:
     """Return the message for a missing root of a directory catalog, None where it exists."""
     root = missing_root(live.backend)
     return None if root is None else f"{live.label}: the root {root} does not exist."
 
 
-def _search(lives: Sequence[_Live], parallelism: int) -> None:
+def _add_unregistered(lives: Sequence[_ImportedCatalog], parallelism: int) -> None:
     """Add the datasets without an entry to the catalog whose root they are under."""
     entered = [table.location for live in lives for table in live.snapshot.tables.values()]
-    claimed = {*map(locations.objects_of, storage.places_of(entered))}
+    known_locations = {*map(locations.objects_of, storage.places_of(entered))}
     for live in lives:
         with live.spec.errors():
-            live.unregistered = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
-        claimed.update(storage.places_of([table.location for table in live.unregistered.tables.values()]))
+            live.unregistered = find_unregistered(live.backend, known_locations, live.snapshot, parallelism)
+        known_locations.update(storage.places_of([table.location for table in live.unregistered.tables.values()]))
         live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.unregistered.tables})
 
 
-def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
+def _select(lives: Sequence[_ImportedCatalog], select: Sequence[str]) -> None:
     """Keep only the objects that the globs match; ancestors stay as names.
 
     Raises:
@@ -345,7 +350,7 @@ def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
             live.scope = Scope(tuple(sorted(map("/".join, live.names))) or live.scope.patterns)
 
 
-def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
+def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
     """Return the part of a catalog to write."""
 
     def location_text(table: LiveTable) -> str | None:
@@ -378,7 +383,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
     )
 
 
-def _tags(live: _Live, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
+def _tags(live: _ImportedCatalog, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
     """Return the tags that lancens set: a plan without them would remove them."""
 
     def tags_of(table: LiveTable) -> Mapping[str, str]:
@@ -390,7 +395,7 @@ def _tags(live: _Live, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
     return {table.id: tags for table, tags in zip(tagged, in_parallel(tags_of, tagged, parallelism), strict=True)}
 
 
-def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:
+def _schemas(live: _ImportedCatalog, parallelism: int) -> dict[Identifier, Schema]:
     tables = list(live.chosen.tables.values())
     probed = in_parallel(
         lambda table: storage.probe(table.location, live.backend.table_storage_options(table)),

@@ -1,4 +1,4 @@
-"""Choose the part of a live catalog that a manifest should describe, and its names."""
+"""Choose the objects of a live catalog that an imported manifest describes, and name the manifest."""
 
 from __future__ import annotations
 
@@ -130,7 +130,10 @@ def _left_out(manager: str, identifiers: list[Identifier]) -> str:
 
 
 def _without_noise(live: LiveT) -> LiveT:
-    """Keep the properties that lancens set on an owned object, and those that users set on an unowned one."""
+    """Drop properties that a plan would not manage.
+
+    An owned object keeps those that lancens set, an unowned one those that users set.
+    """
     properties = live.properties
     if ownership.owner_of(properties) is not None:
         useful_keys = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS, ownership.TAGS}

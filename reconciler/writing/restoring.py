@@ -42,7 +42,7 @@ def removed_blocks(record: JournalRecord) -> str:
     possibly: list[str] = []
     missing = [*record.missing]
     for intent, is_certain in _removals(record):
-        live, catalog = _before(intent), str(intent.get("catalog"))
+        live, catalog = _removed_object(intent), str(intent.get("catalog"))
         if live is None:
             missing.append(f"what {intent['address']} was before")
             continue
@@ -78,7 +78,7 @@ def removed_blocks(record: JournalRecord) -> str:
 
 
 def _without_removals(missing: Sequence[str], lost: Sequence[str]) -> str:
-    """Say why there are no blocks to restore."""
+    """Return why there are no blocks to restore."""
     if missing:
         return f"no removal is left in its journal, which lacks {'; '.join(missing)}"
     if lost:
@@ -87,14 +87,14 @@ def _without_removals(missing: Sequence[str], lost: Sequence[str]) -> str:
 
 
 def _lost_by_moves(record: JournalRecord) -> Iterator[str]:
-    """Yield which objects got a new entry under another name, and what was not copied to it."""
+    """Yield a clause for each moved object whose new entry lacks something of the old one."""
     for _, outcome in sorted(record.outcomes.items()):
         if outcome["status"] == Status.DONE and "from" in outcome and "lost" in outcome:
             yield f"{outcome['from']} lost as {outcome['address']}: {outcome['lost']}"
 
 
-def _before(intent: Mapping[str, Any]) -> LiveNamespace | LiveTable | None:
-    """Return the object that an intent removes; None if its line does not say what that was."""
+def _removed_object(intent: Mapping[str, Any]) -> LiveNamespace | LiveTable | None:
+    """Return the object that an intent removes, from its state before; None if the journal lacks that."""
     before, names = intent.get("before"), intent.get("identifier")
     properties = before.get("properties") if isinstance(before, dict) else None
     if not isinstance(before, dict) or not isinstance(properties, dict) or not isinstance(names, list):
@@ -106,7 +106,7 @@ def _before(intent: Mapping[str, Any]) -> LiveNamespace | LiveTable | None:
 
 
 def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield the intents that removed an entry, or may have, and whether that is certain."""
+    """Yield each intent that removed an entry or may have done so, with whether that is certain."""
     for position, intent in sorted(record.intents.items()):
         is_new = "before" in intent and intent["before"] is None
         if is_new or intent["action"] not in _REMOVALS:

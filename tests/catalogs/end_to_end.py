@@ -278,7 +278,7 @@ class EndToEnd:
         [catalog] = reconciler.load(imported).catalogs.values()
         assert {tuple(path.split("/")) for path in example.tables} <= catalog.desired.tables.keys()
         assert planned(imported).changes == ()
-        appended = import_module.imported(reconciler.load(example.manifest), _known(example.manifest))
+        appended = import_module.import_with_counts(reconciler.load(example.manifest), _known(example.manifest))
         before = example.manifest.read_bytes()
         example.manifest.write_bytes(graft("lancens.yaml", before, appended.text))
         assert set(before.splitlines()) <= set(example.manifest.read_bytes().splitlines())
