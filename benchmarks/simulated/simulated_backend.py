@@ -87,7 +87,7 @@ def simulate(tables: int) -> None:
 
     spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // TABLES_A_NAMESPACE)))
 
-    def look_into(directory: str, _options: Mapping[str, str]) -> DirectoryContent:
+    def classify_directory(directory: str, _options: Mapping[str, str]) -> DirectoryContent:
         names = directory.removeprefix(ROOT).strip("/").split("/")
         if names == [""]:
             return DirectoryContent(is_dataset=False, below=spaces)
@@ -100,5 +100,5 @@ def simulate(tables: int) -> None:
     sound = LocationContent(
         StorageKind.DATASET, version=7, rows=1_000_000, bytes=2**30, fragments=8, committed=_COMMITTED
     )
-    setattr(storage, "look_into", look_into)  # noqa: B010 - not the signature that mypy knows
+    setattr(storage, "classify_directory", classify_directory)  # noqa: B010 - not the signature that mypy knows
     setattr(storage_probe, "probe", lambda *_: sound)  # noqa: B010

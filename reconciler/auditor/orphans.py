@@ -181,7 +181,7 @@ class _Lister:
 
     def _list(self, directory: Row) -> storage.DirectoryContent | BackendError:
         try:
-            return storage.look_into(directory["location"], self.options[directory["catalog"]])
+            return storage.classify_directory(directory["location"], self.options[directory["catalog"]])
         except BackendError as error:
             return error
 

@@ -2,7 +2,7 @@
 
 A location is written as given and compared normalised: the forms of ``file:``, doubled and trailing slashes, ``.`` and
 ``..`` and the three names of S3 (``s3``, ``s3a``, ``s3n``) make no difference. In a URI ``%20`` is a space, as storage
-reads it, and ``a/../b`` is ``b`` whatever ``a`` is, as pylance reads it. ``storage.real_places`` follows links.
+reads it, and ``a/../b`` is ``b`` whatever ``a`` is, as pylance reads it. ``storage.resolved_links`` follows links.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class DatasetOperations(CatalogOperations):
     def list_table_tags(self, request: spec.ListTableTagsRequest) -> spec.ListTableTagsResponse:
         """ListTableTags: return a page of tags, sorted by name."""
         with self._open_dataset(request.id) as dataset:
-            tags = storage.listed(dataset.tags)
+            tags = storage.list_references(dataset.tags)
         page = page_of(tags, request.page_token, request.limit)
         return spec.ListTableTagsResponse(
             tags={name: TagContents.model_validate(tags[name]) for name in page.names}, page_token=page.token
@@ -100,7 +100,7 @@ class DatasetOperations(CatalogOperations):
             TableTagNotFoundError: the dataset has no such tag.
         """
         with self._open_dataset(request.id) as dataset:
-            tags = storage.listed(dataset.tags)
+            tags = storage.list_references(dataset.tags)
         if request.tag not in tags:
             raise errors.TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
         return spec.GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
@@ -109,7 +109,7 @@ class DatasetOperations(CatalogOperations):
     def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
         """ListTableBranches: return a page of branches, without the main one."""
         with self._open_dataset(request.id) as dataset:
-            branches = storage.listed(dataset.branches)
+            branches = storage.list_references(dataset.branches)
         page = page_of(branches, request.page_token, request.limit)
         return spec.ListTableBranchesResponse(
             # Their metadata is free text and may hold secrets.

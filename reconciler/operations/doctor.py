@@ -158,7 +158,7 @@ class _Doctor:
         if (missing := missing_root(self._backend)) is not None:
             yield self._check("storage", "warning", f"the root {missing} does not exist; the first apply creates it")
         for root in self._backend.roots():
-            listed, seconds = self._timed(partial(storage.look_into, root, self._backend.storage_options()))
+            listed, seconds = self._timed(partial(storage.classify_directory, root, self._backend.storage_options()))
             if isinstance(listed, CatalogError):
                 yield self._check("storage", "warning", str(listed), seconds)
 

@@ -254,7 +254,7 @@ def links_to(new: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[st
     Live tables are resolved only if a location in ``new`` is local.
     """
     local = [location for location in new if location is not None and storage.local_path(location) is not None]
-    return storage.real_places(chain(local, (table.location for table in live))) if local else {}
+    return storage.resolved_links(chain(local, (table.location for table in live))) if local else {}
 
 
 def stored_spellings(
@@ -375,7 +375,7 @@ def find_possible_locations(
     named: defaultdict[Identifier, list[str]] = defaultdict(list)
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
-        for path in storage.look_into(root, options).below:
+        for path in storage.classify_directory(root, options).below:
             named[tuple(backend.identifier_at([path.rpartition("/")[2]]))].append(path)
     for name, path in _locations_in_mirrors(connection.spec.name, names, connections) if names else ():
         named[name].append(path)

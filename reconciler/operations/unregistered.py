@@ -51,7 +51,7 @@ def _unregistered_paths(
     datasets: list[str] = []
     level = [root]
     for _ in range(storage.DEEPEST + 1):
-        listings = in_parallel(lambda directory: storage.look_into(directory, options), level, parallelism)
+        listings = in_parallel(lambda directory: storage.classify_directory(directory, options), level, parallelism)
         datasets += [directory for directory, listing in zip(level, listings, strict=True) if listing.is_dataset]
         level = [directory for listing in listings for directory in listing.below]
         if not level:

@@ -287,7 +287,7 @@ class ClashLookup:
 
     def clashing(self, tables: Mapping[Identifier, LiveTable]) -> Iterator[LiveTable]:
         """Yield those of ``tables`` that have one of the names or places."""
-        links = storage.real_places(table.location for table in tables.values()) if self.places else {}
+        links = storage.resolved_links(table.location for table in tables.values()) if self.places else {}
         for name, table in tables.items():
             if name in self.names or (self.folded and folded(name) in self.folded):
                 yield table

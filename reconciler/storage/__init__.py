@@ -18,20 +18,31 @@ from reconciler.storage.commits import (
     is_latest,
     next_versions,
 )
+from reconciler.storage.dataset_writes import (
+    MANAGED,
+    add_columns,
+    addition_problem,
+    annotate_columns,
+    compute_columns,
+    create_empty,
+    evolve_columns,
+    is_fresh,
+    write_stream,
+)
 from reconciler.storage.files import (
     DEEPEST,
     DirectoryContent,
     ObjectFolder,
     as_plain_path,
+    classify_directory,
     holds_data_files,
     holds_first_write,
     is_object,
     list_directory,
     local_path,
-    look_into,
     place_of,
     places_of,
-    real_places,
+    resolved_links,
     session_at,
 )
 from reconciler.storage.inspection import (
@@ -76,7 +87,7 @@ from reconciler.storage.reading import (
     count_rows,
     examine,
     latest_state,
-    listed,
+    list_references,
     manifests,
     opened,
     probe,
@@ -86,14 +97,3 @@ from reconciler.storage.references import BrokenReference
 from reconciler.storage.segments import Executors
 from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.upkeep import build_index, compact, optimize_index, upkeep_of
-from reconciler.storage.writing import (
-    MANAGED,
-    add_columns,
-    addition_problem,
-    annotate_columns,
-    compute_columns,
-    create_empty,
-    evolve_columns,
-    is_fresh,
-    write_stream,
-)

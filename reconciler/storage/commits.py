@@ -1,4 +1,4 @@
-"""Every commit on a dataset, right after the version read and without a clean-up.
+"""Commit to datasets, right after the version that was read, without setting off a clean-up.
 
 Lance cleans up right after any client's commit whose version is a multiple of ``lance.auto_cleanup.interval``.
 pylance 14 has no flag to skip that, so the version of a commit must be known before it is made.
@@ -151,17 +151,17 @@ def next_versions(location: str, options: Mapping[str, str]) -> Iterator[Any]:
         InvalidTableStateError: the commit would set off the auto clean-up; or as :func:`translated`.
     """
     with translated(location, options):
-        versions = _NextVersions(location, options)
+        versions = _NextVersionOnly(location, options)
         dataset = versions.open()
-        looked_at = int(dataset.version)
-        versions.next = looked_at + 1
+        base_version = int(dataset.version)
+        versions.next = base_version + 1
         try:
             yield dataset
         except Exception:
             if not is_latest(location, int(dataset.version), options):
                 raise versions.lost_race() from None
             raise
-        if dataset.version != looked_at and not is_latest(location, int(dataset.version), options):
+        if dataset.version != base_version and not is_latest(location, int(dataset.version), options):
             nullable = {field.name: field.nullable for field in open_dataset(location, options).schema}
             if any(nullable.get(field.name) not in (True, field.nullable) for field in dataset.schema):
                 raise versions.lost_race()
@@ -179,7 +179,7 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
         InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
     """
     with translated(location, options):
-        versions = _UncleanedVersions(location, options)
+        versions = _VersionsWithoutCleanup(location, options)
         dataset = versions.open(commits)
         try:
             yield dataset
@@ -193,11 +193,11 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
             raise
 
 
-class _Versions(ABC):
-    """A namespace, as far as pylance asks one to commit versions.
+class _VersionNamespace(ABC):
+    """The part of a Lance namespace that pylance calls to commit a version.
 
-    pylance writes each manifest under a name of its own first, and leaves that file where the version is not admitted.
-    ``remainder`` tells of it.
+    A subclass admits versions. pylance first writes each manifest under a temporary name, and leaves that file behind
+    if the version is refused; ``remainder`` is the part of the error message that names the file.
     """
 
     remainder = ""
@@ -264,15 +264,15 @@ class _Versions(ABC):
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
 
     def lost_race(self) -> ConcurrentModificationError:
-        """Return the error of a commit that another writer's came before."""
+        """Return the error for a commit that lost the race against another writer's."""
         shown = locations.redact(self._location)
         return ConcurrentModificationError(
             f"{shown}: another writer has changed the dataset in the meantime{self.remainder}"
         )
 
 
-class _NextVersions(_Versions):
-    """Admits the version ``next`` only, once.
+class _NextVersionOnly(_VersionNamespace):
+    """Admits only the version ``next``, and only once.
 
     By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
     """
@@ -289,8 +289,8 @@ class _NextVersions(_Versions):
         return committed
 
 
-class _UncleanedVersions(_Versions):
-    """Admits the version after the latest one, if its commit sets off no clean-up; ``refusal`` is why one was not."""
+class _VersionsWithoutCleanup(_VersionNamespace):
+    """Admits the next version unless its commit sets off a clean-up; ``refusal`` is the error if one was refused."""
 
     refusal: InvalidTableStateError | None = None
 

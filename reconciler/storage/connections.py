@@ -1,4 +1,4 @@
-"""Connections to object stores, shared by what is read from them: each one takes pylance milliseconds to set up."""
+"""Share connections to object stores between reads: pylance takes milliseconds to set one up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
-_KEPT = 16
-_SECONDS = 60
-"""How long one is given out: then credentials and endpoints are looked up again."""
+_MAX_CONNECTIONS = 16
+_LIFETIME_SECONDS = 60
+"""How long a connection is reused; then credentials and endpoints are looked up again."""
 
 
 class StoreConnection:
@@ -22,7 +22,7 @@ class StoreConnection:
         self._root, self._options = root, dict(options) or None
         # Without caches, nothing of a dataset outlives it: a dataset that replaces it has other files.
         self._session = lance.Session(index_cache_size_bytes=0, metadata_cache_size_bytes=0)  # type: ignore[attr-defined]
-        self._first: Any = None
+        self._first_dataset: Any = None
         """The session has the connection for as long as one of its datasets lives."""
 
     def open(self, uri: str) -> Any:
@@ -30,14 +30,14 @@ class StoreConnection:
         import lance
 
         dataset = lance.dataset(uri, storage_options=self._options, session=self._session)
-        if self._first is None:
-            self._first = dataset
+        if self._first_dataset is None:
+            self._first_dataset = dataset
         return dataset
 
     @property
     def is_shared(self) -> bool:
         """Whether a dataset has been opened, so that the next one is opened over the same connection."""
-        return self._first is not None
+        return self._first_dataset is not None
 
     @cached_property
     def files(self) -> Any:
@@ -48,12 +48,12 @@ class StoreConnection:
 
 
 def connection_to(root: str, options: Mapping[str, str]) -> StoreConnection:
-    """Return the connection to ``root`` that these options, and the environment, make."""
-    period = int(time.monotonic() // _SECONDS)
+    """Return the connection to a bucket for these storage options and the present environment."""
+    period = int(time.monotonic() // _LIFETIME_SECONDS)
     return _connection(root, frozenset(options.items()), frozenset(os.environ.items()), period)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_MAX_CONNECTIONS)
 def _connection(
     root: str, options: frozenset[tuple[str, str]], _environment: frozenset[tuple[str, str]], _period: int
 ) -> StoreConnection:

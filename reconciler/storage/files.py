@@ -1,4 +1,4 @@
-"""The files and directories at a location, on this machine or in an object store."""
+"""List, read and create files at a location, on this machine or in an object store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def local_path(location: str) -> Path | None:
     return None if locations.path_of(location) is None else Path(locations.normalise(location))
 
 
-def real_places(paths: Iterable[str]) -> dict[str, str]:
+def resolved_links(paths: Iterable[str]) -> dict[str, str]:
     """Return the real path of each local location that symbolic links lead elsewhere.
 
     Both are normalised. Nothing has to exist: the links of existing parent directories are followed.
@@ -43,16 +43,16 @@ def real_places(paths: Iterable[str]) -> dict[str, str]:
             continue
         above, _, name = place.rpartition("/")
         if above not in directories:
-            directories[above] = _real(above or "/")
+            directories[above] = _follow_links(above or "/")
         real = f"{directories[above].rstrip('/')}/{name}"
         if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for an impossible file name
-            real = _real(real)
+            real = _follow_links(real)
         if real != place:
             elsewhere[place] = real
     return elsewhere
 
 
-def _real(path: str) -> str:
+def _follow_links(path: str) -> str:
     """Follow symbolic links; return an impossible file name as it is."""
     try:
         return os.path.realpath(path)
@@ -66,8 +66,8 @@ def place_of(location: str) -> str:
 
 
 def places_of(paths: Sequence[str]) -> list[str]:
-    """Return :func:`place_of` for each location, with one look at each directory around them."""
-    elsewhere = real_places(paths)
+    """Return :func:`place_of` for each location; each parent directory is resolved once."""
+    elsewhere = resolved_links(paths)
     return [elsewhere.get(place, place) for place in map(locations.normalise, paths)]
 
 
@@ -85,7 +85,7 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
             return [entry.name for entry in path.iterdir()]
         except FileNotFoundError:
             return []
-    files, directories = _listed(location, options)
+    files, directories = _list_store(location, options)
     return [*directories, *files]
 
 
@@ -97,7 +97,7 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
     """
     path = local_path(location)
     if path is None:
-        return _listed(location, options)
+        return _list_store(location, options)
     try:
         with os.scandir(path) as entries:
             unlinked = [entry for entry in entries if not entry.is_symlink()]
@@ -107,8 +107,8 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
         return [], []
 
 
-def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    session, prefix = _reached(location, options)
+def _list_store(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    session, prefix = _store_session(location, options)
     listed = session.list_with_delimiter(prefix)
     files, directories = (
         [name for entry in entries if (path := entry.rstrip("/")) != prefix and (name := path.rpartition("/")[2])]
@@ -117,8 +117,11 @@ def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[
     return files, directories
 
 
-def _reached(location: str, options: Mapping[str, str]) -> tuple[Any, str | None]:
-    """Return pylance's access to files, shared within a bucket, and the path of ``location`` below it if it has one."""
+def _store_session(location: str, options: Mapping[str, str]) -> tuple[Any, str | None]:
+    """Return pylance's file session, and the path of ``location`` in it.
+
+    The session of a bucket is shared. The path is None for a session that starts at ``location``.
+    """
     shared = _IN_A_BUCKET.fullmatch(locations.pylance_uri(location))
     connection = connection_of(location, options) if shared else None
     if shared is None or connection is None:
@@ -132,7 +135,7 @@ def contains(location: str, name: str, options: Mapping[str, str]) -> bool:
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
-    session, prefix = _reached(location, options)
+    session, prefix = _store_session(location, options)
     return bool(session.contains(name if prefix is None else f"{prefix}/{name}"))
 
 
@@ -164,10 +167,10 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
     with suppress(OSError):  # a file that is small enough has no byte at `limit`
         session.read_range(name, limit, 1)
         return None
-    return _downloaded(session, name)
+    return _download(session, name)
 
 
-def _downloaded(session: Any, name: str) -> bytes:
+def _download(session: Any, name: str) -> bytes:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch, "copy")
         session.download_file(name, copy)
@@ -244,14 +247,14 @@ class ObjectFolder:
             except OSError:
                 # The store may have created it in an attempt whose answer was lost, and refuse the next one.
                 with suppress(OSError):
-                    if _downloaded(self._reading, name) == content:
+                    if _download(self._reading, name) == content:
                         return
                 raise
 
     def read(self, name: str) -> bytes:
         """Return the content of an object."""
         with translated(self.uri, self._options):
-            return _downloaded(self._reading, name)
+            return _download(self._reading, name)
 
     def names(self, below: str | None = None) -> list[str]:
         """Return the last names of the objects and folders directly in the folder, or ``below`` it."""
@@ -272,9 +275,9 @@ DEEPEST = 10
 
 _VERSIONS, _DATA = "_versions", "data"
 _DATA_FILE = ".lance"
-_MOST_OPENED = 10
-"""Of how many data files the schema is read: in an object store each takes a request or two."""
-_PASSED_OVER = ("_", ".")
+_MAX_SCHEMAS_READ = 10
+"""The most data files whose schema is read: in an object store each takes one or two requests."""
+_HIDDEN_PREFIXES = ("_", ".")
 # Characters with a meaning in a URI; in a path they have none.
 _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -282,7 +285,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 @dataclass(frozen=True, slots=True)
 class DirectoryContent:
-    """What a directory is: a dataset, or the parent of the directories ``below``.
+    """Whether a directory is a dataset, and the directories ``below`` it if not.
 
     ``is_data``: it is the ``data`` directory of a dataset that has lost its versions.
     """
@@ -298,10 +301,10 @@ def as_plain_path(location: str) -> str:
     return location if path is None else str(path)
 
 
-def look_into(directory: str, options: Mapping[str, str]) -> DirectoryContent:
-    """Return what ``directory`` is.
+def classify_directory(directory: str, options: Mapping[str, str]) -> DirectoryContent:
+    """Return whether ``directory`` is a dataset, else the directories below it.
 
-    Names that begin with ``_`` or ``.`` are not below it.
+    Names that begin with ``_`` or ``.`` are left out.
 
     Raises:
         BackendError: it could not be listed.
@@ -317,7 +320,7 @@ def look_into(directory: str, options: Mapping[str, str]) -> DirectoryContent:
         below=tuple(
             locations.join(directory, name.translate(_URI_SYNTAX) if is_uri else name)
             for name in names
-            if not name.startswith(_PASSED_OVER)
+            if not name.startswith(_HIDDEN_PREFIXES)
         ),
         is_data=is_data and any(name.endswith(_DATA_FILE) for name in files),
     )
@@ -334,9 +337,9 @@ def holds_data_files(location: str, options: Mapping[str, str]) -> bool:
 
 
 def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *ignored: str) -> bool:
-    """Return whether ``location`` has only what a first write leaves that was interrupted before its commit.
+    """Return whether ``location`` has only the files of a first write that was interrupted before its commit.
 
-    ``mark`` is in the metadata of the schema that it writes; ``ignored`` are directories that may be there as well.
+    Its data files must have ``mark`` in their schema's metadata. Directories in ``ignored`` may exist as well.
 
     Raises:
         BackendError: it could not be listed, or a data file could not be read.
@@ -348,7 +351,7 @@ def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *i
         listed = list_directory(locations.join(location, _DATA), options)
         names, session = [name for name in listed if not name.startswith(".")], session_at(location, options)
     return all(_DATA_FILE in name for name in names) and all(
-        _has_mark(session, f"{_DATA}/{name}", mark, location, options) for name in names[:_MOST_OPENED]
+        _has_mark(session, f"{_DATA}/{name}", mark, location, options) for name in names[:_MAX_SCHEMAS_READ]
     )
 
 

@@ -15,7 +15,7 @@ from reconciler.model.maintenance import LaterNeed, LiveIndex, Maintain, WantedC
 
 FILE_BYTES = 90 << 30
 """The most bytes of a data file, as in pylance."""
-_LEAST_DELETED = 0.1
+_MIN_DELETED_SHARE = 0.1
 """A fragment with a larger share of deleted rows is rewritten even on its own, as in pylance."""
 
 
@@ -26,9 +26,9 @@ def fills_file(size: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What pylance's compaction looks at; ``segments`` are the names and ids of the segments of indices that cover it.
+    """The properties of a fragment by which pylance plans a compaction.
 
-    ``size`` None is unknown.
+    ``segments`` are the index names and segment ids that cover it; ``size`` None is unknown.
     """
 
     rows: int
@@ -44,10 +44,10 @@ class Fragment:
     @property
     def is_rewritten_alone(self) -> bool:
         """Whether pylance rewrites it without neighbours."""
-        return self.deleted > _LEAST_DELETED * self.rows
+        return self.deleted > _MIN_DELETED_SHARE * self.rows
 
     def is_left(self, compaction: WantedCompaction) -> bool:
-        """Return whether no compaction rewrites it."""
+        """Return whether this compaction never rewrites it."""
         is_full = not self.deleted and fills_file(self.size)
         return is_full or (self.rows >= compaction.target_rows and not self.is_rewritten_alone)
 
@@ -75,7 +75,7 @@ def fragments_of(dataset: Any) -> list[Fragment]:
 
 
 def later_needs(fragments: Sequence[Fragment], maintain: Maintain, indices: Sequence[LiveIndex]) -> Iterator[LaterNeed]:
-    """Yield what is needed after each round of a compaction and updates of indices, until nothing is."""
+    """Simulate rounds of a compaction and index updates; yield the need after each, until there is no more."""
     updated = [index for index in indices if not index.may_wait]
     unmapped = {index.name for index in indices if not index.is_remapped}
     if maintain.compact is None:
@@ -83,8 +83,8 @@ def later_needs(fragments: Sequence[Fragment], maintain: Maintain, indices: Sequ
     need = _need(fragments, maintain.compact, maintain, updated)
     while need is not None:
         if need.mergeable:
-            fragments = _compacted(fragments, maintain.compact, unmapped)
-        fragments = [_covered(fragment, need.unindexed) for fragment in fragments]
+            fragments = _after_compaction(fragments, maintain.compact, unmapped)
+        fragments = [_after_index_update(fragment, need.unindexed) for fragment in fragments]
         need = _need(fragments, maintain.compact, maintain, updated)
         if need is not None:
             yield need
@@ -94,7 +94,7 @@ def _need(
     fragments: Sequence[Fragment], compact: WantedCompaction, maintain: Maintain, indices: Iterable[LiveIndex]
 ) -> LaterNeed | None:
     """Return what the fragments need now; None if nothing."""
-    merged = [fragment for group, is_merged in _groups(fragments, compact) if is_merged for fragment in group]
+    merged = [fragment for group, is_merged in _task_groups(fragments, compact) if is_merged for fragment in group]
     if not maintain.needs_compaction(len(merged)):
         merged = []
     rows = sum(fragment.live_rows for fragment in fragments)
@@ -108,18 +108,23 @@ def _need(
     return LaterNeed(len(fragments), len(merged), total_bytes(fragment.size for fragment in merged), stale)
 
 
-def _groups(fragments: Iterable[Fragment], compaction: WantedCompaction) -> Iterator[tuple[list[Fragment], bool]]:
-    """Yield the fragments in order, as many at once as pylance takes together, and whether it merges them."""
+def _task_groups(fragments: Iterable[Fragment], compaction: WantedCompaction) -> Iterator[tuple[list[Fragment], bool]]:
+    """Yield the fragments in the groups that pylance plans together, each with whether it merges the group."""
     for (is_left, _), group in groupby(fragments, lambda fragment: (fragment.is_left(compaction), fragment.segments)):
         members = [*group]
         yield members, not is_left and (len(members) > 1 or members[0].is_rewritten_alone)
 
 
-def _compacted(fragments: Iterable[Fragment], compaction: WantedCompaction, unmapped: Container[str]) -> list[Fragment]:
-    """Return the fragments that a compaction leaves, and then those that it makes: their numbers are the highest."""
+def _after_compaction(
+    fragments: Iterable[Fragment], compaction: WantedCompaction, unmapped: Container[str]
+) -> list[Fragment]:
+    """Return the fragments after a compaction; the merged ones are last, as their numbers are the highest.
+
+    ``unmapped`` are the indices that lose the merged fragments.
+    """
     left: list[Fragment] = []
     merged: list[Fragment] = []
-    for group, is_merged in _groups(fragments, compaction):
+    for group, is_merged in _task_groups(fragments, compaction):
         if not is_merged:
             left += group
             continue
@@ -131,7 +136,7 @@ def _compacted(fragments: Iterable[Fragment], compaction: WantedCompaction, unma
     return [*left, *merged]
 
 
-def _covered(fragment: Fragment, names: Collection[str]) -> Fragment:
+def _after_index_update(fragment: Fragment, names: Collection[str]) -> Fragment:
     """Return the fragment once these indices are up to date.
 
     It depends on an index and its data how many of its segments pylance then merges: all are the most.

@@ -1,6 +1,6 @@
-"""Changes of what describes a dataset: tags, branches, names and metadata of columns, and the version in force.
+"""Change tags, branches, column names and metadata, and restore versions.
 
-None of them writes rows or removes a file of a version.
+No change here writes rows or removes a file of a version.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from reconciler.model.errors import (
 )
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
+from reconciler.storage.dataset_writes import expect_column_name
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import expression_error, is_denied, or_none
-from reconciler.storage.reading import Reference, has_tag, listed, opened
+from reconciler.storage.reading import Reference, has_tag, list_references, opened
 from reconciler.storage.references import BRANCHES
-from reconciler.storage.writing import expect_column_name
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
-_IN_A_BRANCH = re.compile(r"/(_|data(/|$))")
+_BRANCH_INTERNALS = re.compile(r"/(_|data(/|$))")
 """The folders of a branch itself, such as ``_versions``, in which Lance lists files and cleans up."""
-_SLASH, _LONGEST = "%252F", 200
-"""What pylance 14 makes of a slash in the name of a branch's file, and what a file system has room for."""
-_OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
-"""Metadata of a field that is a part of its type: without it, pylance reads the values as another type."""
+_ENCODED_SLASH, _MAX_NAME = "%252F", 200
+"""How pylance 14 encodes a slash in the file name of a branch, and the most characters of that name."""
+_TYPE_KEY_PREFIXES = ("ARROW:extension:", "lance-encoding:")
+"""Prefixes of metadata keys that are part of a field's type: without them, pylance reads another type."""
 
 
-def _is_of_the_type(key: str) -> bool:
-    return key.startswith(_OF_THE_TYPE) or key in LAYOUTS
+def _is_type_key(key: str) -> bool:
+    return key.startswith(_TYPE_KEY_PREFIXES) or key in LAYOUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def create_tag(location: str, options: Mapping[str, str], name: str, at: Referen
             if has_tag(dataset, name):
                 raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
 
-        with _while(expect_none):
+        with _explaining_failure(expect_none):
             dataset.tags.create(name, (at.branch, dataset.version))
 
 
@@ -84,7 +84,7 @@ def update_tag(location: str, options: Mapping[str, str], name: str, at: Referen
         TableTagNotFoundError: the dataset has no such tag.
         BackendError: see :func:`opened`.
     """
-    with opened(location, options, at) as dataset, _while(partial(_expect_tag, dataset, location, name)):
+    with opened(location, options, at) as dataset, _explaining_failure(partial(_expect_tag, dataset, location, name)):
         dataset.tags.update(name, (at.branch, dataset.version))
 
 
@@ -95,13 +95,13 @@ def delete_tag(location: str, options: Mapping[str, str], name: str) -> None:
         TableTagNotFoundError: the dataset has no such tag.
         BackendError: see :func:`opened`.
     """
-    with opened(location, options) as dataset, _while(partial(_expect_tag, dataset, location, name)):
+    with opened(location, options) as dataset, _explaining_failure(partial(_expect_tag, dataset, location, name)):
         dataset.tags.delete(name)
 
 
 @contextmanager
-def _while(expect: Callable[[], None]) -> Iterator[None]:
-    """Raise what ``expect`` raises, also after an error in the block: another client may have been first."""
+def _explaining_failure(expect: Callable[[], None]) -> Iterator[None]:
+    """Call ``expect`` before the block, and again if it fails: another client may have caused that."""
     expect()
     try:
         yield
@@ -125,14 +125,14 @@ def create_branch(location: str, options: Mapping[str, str], name: str, at: Refe
         BackendError: see :func:`opened`.
     """
     _check_name("branch", _BRANCH, name)
-    if _IN_A_BRANCH.search(name):
+    if _BRANCH_INTERNALS.search(name):
         raise InvalidInputError(
             f"`{name}` cannot name a branch: behind a `/`, Lance keeps `data` and `_…` for its files"
         )
     with opened(location, options, at) as dataset:
 
         def expect_none() -> None:
-            if name in (MAIN_BRANCH, *listed(dataset.branches)):
+            if name in (MAIN_BRANCH, *list_references(dataset.branches)):
                 raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
 
         def expect_no_folder() -> None:
@@ -157,8 +157,8 @@ def _check_name(kind: str, accepted: re.Pattern[str], name: str) -> None:
         raise InvalidInputError(
             f"`{name}` cannot name a {kind}: use ASCII letters, digits, `-`, `_` and single dots inside"
         )
-    if len(name.replace("/", _SLASH)) > _LONGEST:
-        raise InvalidInputError(f"`{name[:40]}…` is too long to name a {kind}: expected at most {_LONGEST} characters")
+    if len(name.replace("/", _ENCODED_SLASH)) > _MAX_NAME:
+        raise InvalidInputError(f"`{name[:40]}…` is too long to name a {kind}: expected at most {_MAX_NAME} characters")
 
 
 def restore(location: str, options: Mapping[str, str], version: int) -> int:
@@ -186,7 +186,7 @@ def restore(location: str, options: Mapping[str, str], version: int) -> int:
 def replace_schema_metadata(
     location: str, options: Mapping[str, str], metadata: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Replace the metadata of the schema, and return what is in force.
+    """Replace the metadata of the schema, and return the metadata after the commit.
 
     Raises:
         BackendError: see :func:`next_versions`.
@@ -206,14 +206,14 @@ def update_field_metadata(
         InvalidInputError: a path is named twice, or a key is a part of the field's type.
         BackendError: see :func:`next_versions`.
     """
-    for key in (key for update in updates for key in update.values if _is_of_the_type(key)):
+    for key in (key for update in updates for key in update.values if _is_type_key(key)):
         raise InvalidInputError(f"the key `{key}` is a part of the field's type, which cannot be changed")
     with next_versions(location, options) as dataset:
         written: dict[str, dict[str, str]] = {}
-        fields = _fields(dataset, location, [update.path for update in updates])
+        fields = _fields_at(dataset, location, [update.path for update in updates])
         for update, field in zip(updates, fields, strict=True):
             before: Mapping[str, str] = field.metadata
-            remaining = {k: v for k, v in before.items() if not update.replaces or _is_of_the_type(k)}
+            remaining = {k: v for k, v in before.items() if not update.replaces or _is_type_key(k)}
             updated = {**remaining, **update.values}
             written[update.path] = {key: value for key, value in updated.items() if value is not None}
         dataset.update_field_metadata(written, replace=True)
@@ -236,7 +236,7 @@ def alter_columns(location: str, options: Mapping[str, str], alterations: Sequen
         if len(each) == 1:
             raise InvalidInputError(f"column `{each['path']}`: neither a new name nor its nullability is given")
     with next_versions(location, options) as dataset:
-        fields = _fields(dataset, location, [each["path"] for each in alterations])
+        fields = _fields_at(dataset, location, [each["path"] for each in alterations])
         altered = zip(fields, alterations, strict=True)
         _check_names(dataset, {int(field.id()): each["name"] for field, each in altered if "name" in each})
         try:
@@ -250,7 +250,7 @@ def alter_columns(location: str, options: Mapping[str, str], alterations: Sequen
 
 
 def _check_names(dataset: Any, new: Mapping[int, str]) -> None:
-    """Raise if a ``new`` name of a field is not one, or will be another's beside it: pylance 14 writes both."""
+    """Raise if a ``new`` name, by field id, is invalid or duplicates a sibling's: pylance 14 writes duplicates."""
     for name in new.values():
         expect_column_name(name)
     levels = [dataset.lance_schema.fields()]
@@ -263,7 +263,7 @@ def _check_names(dataset: Any, new: Mapping[int, str]) -> None:
                 raise InvalidInputError(f"the table has a column `{name}` already")
 
 
-def _fields(dataset: Any, location: str, paths: Sequence[str]) -> list[Any]:
+def _fields_at(dataset: Any, location: str, paths: Sequence[str]) -> list[Any]:
     """Return the field at each path.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Open datasets, but none that refers to a place outside its own directory which is not admitted.
+"""Open datasets, unless they refer to locations outside their directory that are not admitted.
 
-Such places are the base paths of a version, which its data, deletion and index files may be below, as those of a
-shallow clone are, and symbolic links among its files on this machine.
+A version refers to other locations by base paths, as a shallow clone does for its data, deletion and index files. On
+this machine, symbolic links among its files do so too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from reconciler.model.admission import admission_of
 from reconciler.storage.files import local_path, place_of, places_of
 from reconciler.storage.pylance import VERSION_GONE, connection_of, repeated
 
-_FEW = 3
-_OWN = ("data", "tree")
+_MAX_SHOWN = 3
+_DATASET_FOLDERS = ("data", "tree")
 """The directories of a dataset whose names do not begin with ``_``; beside them, there may be other tables."""
 
 
@@ -27,7 +27,7 @@ class PlaceRefusedError(PermissionError):
     """A dataset refers to ``places`` that are not admitted."""
 
     def __init__(self, places: Sequence[str]) -> None:
-        shown = ", ".join(map(locations.redact, places[:_FEW])) + (", …" if len(places) > _FEW else "")
+        shown = ", ".join(map(locations.redact, places[:_MAX_SHOWN])) + (", …" if len(places) > _MAX_SHOWN else "")
         super().__init__(
             f"it refers to {shown}, which is not below a root of its catalog; move the data there, or pass "
             "--allow-outside, and --allow-host for another host"
@@ -58,8 +58,8 @@ def open_dataset(
 
 
 def places_elsewhere(location: str, dataset: Any) -> tuple[str, ...]:
-    """Return the places outside the directory of a dataset that its links and an opened version name."""
-    return tuple(_outside(location, [*_links(location), *_bases(dataset)]))
+    """Return the locations outside a dataset's directory that its links and an opened version name."""
+    return tuple(_places_outside(location, [*_links(location), *_base_paths(dataset)]))
 
 
 def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = None) -> None:
@@ -68,7 +68,7 @@ def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = No
     Raises:
         PlaceRefusedError: naming the places.
     """
-    places = _outside(location, _links(location) if dataset is None else _bases(dataset))
+    places = _places_outside(location, _links(location) if dataset is None else _base_paths(dataset))
     if not places:
         return
     admission = admission_of(options)
@@ -78,14 +78,14 @@ def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = No
         raise PlaceRefusedError(refused)
 
 
-def _outside(location: str, named: Iterable[str]) -> list[str]:
+def _places_outside(location: str, named: Iterable[str]) -> list[str]:
     """Return which of the ``named`` places are outside the directory of a dataset."""
     places = places_of([*named])
     directory = place_of(location) if places else ""
     return [place for place in dict.fromkeys(places) if place != directory and not locations.is_under(directory, place)]
 
 
-def _bases(dataset: Any) -> list[str]:
+def _base_paths(dataset: Any) -> list[str]:
     return [base.path for base in dataset.base_paths().values()]
 
 
@@ -96,7 +96,7 @@ def _links(location: str) -> Iterator[str]:
     for above in folders:
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(above) as entries:
             for entry in entries:
-                if above == str(folder) and not entry.name.startswith("_") and entry.name not in _OWN:
+                if above == str(folder) and not entry.name.startswith("_") and entry.name not in _DATASET_FOLDERS:
                     continue
                 if entry.is_symlink():
                     yield entry.path

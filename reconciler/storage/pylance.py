@@ -67,12 +67,14 @@ _DENIED = re.compile(
 )
 
 # No credentials were configured and the machine has none of its own, where object stores look last.
-_WITHOUT_CREDENTIALS = re.compile(
+_CREDENTIALS_MISSING = re.compile(
     r"failed to get aws credentials.*(notloaded|failedtoloadtoken)"
     r"|error performing token request.*169\.254\.169\.254|no azure account name in uri",
     re.IGNORECASE | re.DOTALL,
 )
-_WITHOUT = "no credentials were given for it, in `storage.*` or the environment, and this machine has none of its own"
+_NO_CREDENTIALS = (
+    "no credentials were given for it, in `storage.*` or the environment, and this machine has none of its own"
+)
 
 _UNAVAILABLE = re.compile(
     rf"{_WORD}(generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b)",
@@ -84,13 +86,13 @@ _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>
 # Durations of requests, and a list whose order varies, left out so that equal errors have equal texts.
 _VARYING = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b|\s*Valid schemes: [\w+, -]+")
 
-_PART = 2000
+_MAX_PART = 2000
 
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
 def repeated(ask: Callable[[], ReadT], gone: re.Pattern[str]) -> ReadT:
-    """Return the answer of pylance; ask again after an error ``gone``, of a file that another writer has removed."""
+    """Return the result of ``ask``; retry after errors that match ``gone``: another writer removed a file."""
     for _ in range(ATTEMPTS - 1):
         try:
             return ask()
@@ -101,13 +103,13 @@ def repeated(ask: Callable[[], ReadT], gone: re.Pattern[str]) -> ReadT:
 
 
 def connection_of(location: str, options: Mapping[str, str]) -> StoreConnection | None:
-    """Return the connection to the object store that ``location`` is in, None for another kind of place."""
+    """Return the shared connection to the bucket of ``location``; None outside an object store."""
     uri = locations.pylance_uri(location)
     return connection_to("/".join(uri.split("/")[:3]), options) if locations.scheme(uri) in OBJECT_STORES else None
 
 
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
-    """Return ``read`` of the dataset; retry if a clean-up removed its files."""
+    """Call ``read`` with the dataset that ``opened`` opens; retry if a clean-up removed its files."""
     for _ in range(ATTEMPTS - 1):
         dataset = opened()
         try:
@@ -132,11 +134,11 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
 def expression_error(error: Exception) -> str | None:
     """Return pylance's reason for rejecting a SQL expression, else None."""
     _, is_user_input, message = str(error).partition(_USER_INPUT)
-    return _said(message) if is_user_input else None
+    return _without_source_place(message) if is_user_input else None
 
 
-def _said(text: str) -> str:
-    """Return what pylance says before a place in its source, or before it asks to report a bug of DataFusion."""
+def _without_source_place(text: str) -> str:
+    """Cut pylance's message before a position in its source, or a request to report a bug of DataFusion."""
     return text.partition(", /")[0].partition("\nThis issue was likely caused by a bug")[0]
 
 
@@ -159,7 +161,7 @@ def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> 
 
 def reason_of(error: Exception) -> str:
     """Return the text of an error of pylance without its place in the source."""
-    return _said(str(error).removeprefix("LanceError(Schema): "))
+    return _without_source_place(str(error).removeprefix("LanceError(Schema): "))
 
 
 def in_memory(table: pa.Table, **options: Any) -> LanceDataset:
@@ -172,7 +174,7 @@ def in_memory(table: pa.Table, **options: Any) -> LanceDataset:
 
 def is_denied(error: BaseException, message: str) -> bool:
     """Return whether ``error``, whose text is ``message``, denies access."""
-    return isinstance(error, PermissionError) or message == _WITHOUT or _DENIED.search(message) is not None
+    return isinstance(error, PermissionError) or message == _NO_CREDENTIALS or _DENIED.search(message) is not None
 
 
 def is_storage_error(error: BaseException) -> bool:
@@ -181,7 +183,7 @@ def is_storage_error(error: BaseException) -> bool:
 
 
 def or_none(ask: Callable[[], Any]) -> Any:
-    """Return the answer of pylance; None for an error of storage."""
+    """Return the result of ``ask``; None if it raises a storage error."""
     try:
         return ask()
     except BaseException as error:
@@ -227,10 +229,10 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
     """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     text = scrub(text.replace(location, locations.redact(location)), options.values())
-    if len(text) > 2 * _PART:  # it repeats a long name, which the patterns below would take hours for
-        text = f"{text[:_PART]} … {text[-_PART:]}"
-    if _WITHOUT_CREDENTIALS.search(text):
-        return _WITHOUT
+    if len(text) > 2 * _MAX_PART:  # it repeats a long name, which the patterns below would take hours for
+        text = f"{text[:_MAX_PART]} … {text[-_MAX_PART:]}"
+    if _CREDENTIALS_MISSING.search(text):
+        return _NO_CREDENTIALS
     answer = _XML_ERROR.search(text)
     if answer is not None:
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"

@@ -1,4 +1,4 @@
-"""Read-only answers about a location and the dataset there."""
+"""Read what a location holds, and versions, references and state of the dataset there."""
 
 from __future__ import annotations
 
@@ -92,32 +92,32 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
             from_arrow_schema(dataset.schema),
             repair_of(dataset) or "",
             cleanup=cleanup_of(dataset),
-            version=latest_version(dataset),
+            version=checked_out_version(dataset),
             elsewhere=places_elsewhere(location, dataset),
         )
 
     return examine(location, options, read)
 
 
-def latest_version(dataset: Any) -> DatasetVersion:
-    """Return the version that a ``lance.LanceDataset`` is checked out at, from its loaded manifest."""
+def checked_out_version(dataset: Any) -> DatasetVersion:
+    """Return the version at which a ``lance.LanceDataset`` is opened, from its loaded manifest."""
     version = dataset.get_version()
     return DatasetVersion(int(version["version"]), version["timestamp"].astimezone(UTC).isoformat())
 
 
 def version_at(location: str, options: Mapping[str, str], number: int) -> DatasetVersion | Storage:
-    """Return a version of the dataset at ``location``, or what is there instead.
+    """Return version ``number`` of a dataset, or the state of storage without one.
 
-    That is the latest version if the dataset has none of this number, as after a clean-up.
+    If that version does not exist, as after a clean-up, return the latest one.
     """
 
     def read(dataset: Any) -> DatasetVersion:
         try:
-            return latest_version(dataset if dataset.version == number else dataset.checkout_version(number))
+            return checked_out_version(dataset if dataset.version == number else dataset.checkout_version(number))
         except (OSError, ValueError) as error:
             if not is_not_found(error):
                 raise
-            return latest_version(dataset)
+            return checked_out_version(dataset)
 
     return examine(location, options, read)
 
@@ -127,8 +127,8 @@ def is_not_found(error: Exception) -> bool:
     return _NOT_FOUND.search(str(error)) is not None
 
 
-def listed(references: Any) -> Mapping[str, Any]:
-    """Return the ``tags`` or ``branches`` of a dataset; list again if one was deleted while pylance read them."""
+def list_references(references: Any) -> Mapping[str, Any]:
+    """List the ``tags`` or ``branches`` object of a dataset by name; retry if one was deleted during the listing."""
     listing: Mapping[str, Any] = repeated(references.list, _REFERENCE_GONE)
     return listing
 
@@ -190,9 +190,9 @@ def damage_of(dataset: Any, location: str, options: Mapping[str, str]) -> str | 
 
 
 def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
-    """Return ``read`` of the dataset at ``location``, else what is there instead.
+    """Call ``read`` with the dataset at ``location``; without one, return the state of storage.
 
-    An error of storage, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
+    A storage error, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
     """
     try:
         path = local_path(location)
@@ -211,7 +211,7 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         except ValueError as error:
             if not is_not_found(error):
                 raise
-        return _without_dataset(location, options)
+        return _state_without_dataset(location, options)
     except BaseException as error:
         if not is_storage_error(error):
             raise
@@ -220,25 +220,27 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         return Storage(kind, detail=text, elsewhere=error.places if isinstance(error, PlaceRefusedError) else ())
 
 
-def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
+def _state_without_dataset(location: str, options: Mapping[str, str]) -> Storage:
     names = (name for name in list_directory(location, options) if not locations.is_new_place(name))
     entries = sorted(set(names) - _NO_DATA)
-    if not entries or (entries == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *entries), options)):
+    if not entries or (
+        entries == [_ICEBERG_METADATA] and _holds_iceberg_metadata(locations.join(location, *entries), options)
+    ):
         return Storage(StorageKind.NOTHING)
     # The names may be confidential, and this text appears in plans, comments and answers.
     amount = "1 file or directory" if len(entries) == 1 else f"{len(entries):,} files or directories"
     return Storage(StorageKind.NOT_LANCE, detail=f"it holds {amount} and no version of a dataset")
 
 
-def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
+def _holds_iceberg_metadata(folder: str, options: Mapping[str, str]) -> bool:
     """Return whether ``folder`` holds only Iceberg's metadata of a Lance table."""
     names = [name for name in list_directory(folder, options) if not name.startswith(".")]
     return bool(names) and all(
-        name.endswith(_ICEBERG_FILES) and _is_about_lance(folder, name, options) for name in names
+        name.endswith(_ICEBERG_FILES) and _marks_lance_table(folder, name, options) for name in names
     )
 
 
-def _is_about_lance(folder: str, name: str, options: Mapping[str, str]) -> bool:
+def _marks_lance_table(folder: str, name: str, options: Mapping[str, str]) -> bool:
     """Return whether Iceberg metadata marks a Lance table, or is gone: a catalog removes it if its commit lost a race.
 
     See the Lance specification, "Lance Table Identification".
@@ -275,7 +277,7 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
         if storage.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
             reason = storage.detail or "nothing is written there"
             raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {reason}")
-        dataset = _checked_out(open_dataset(location, options), location, reference)
+        dataset = _check_out(open_dataset(location, options), location, reference)
         expect_admitted(location, options, dataset)
         yield dataset
 
@@ -313,7 +315,7 @@ def latest_state(location: str, options: Mapping[str, str], before: str | None =
     return None
 
 
-def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
+def _check_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
     shown = locations.redact(location)
     if reference.tag is not None:
         if reference.version is not None or reference.branch is not None:
@@ -322,7 +324,7 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
             raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
         return dataset.checkout_version(reference.tag)
     if reference.branch is not None:
-        if reference.branch != MAIN_BRANCH and reference.branch not in listed(dataset.branches):
+        if reference.branch != MAIN_BRANCH and reference.branch not in list_references(dataset.branches):
             raise TableBranchNotFoundError(f"{shown} has no branch `{reference.branch}`")
         dataset = dataset.checkout_version((reference.branch, None))
     if reference.version in (None, dataset.version):

@@ -46,10 +46,11 @@ class _Content:
 
 
 def expect_same_rows(location: str, options: Mapping[str, str], dataset: Any, result: Any) -> None:
-    """Raise if the fragments that a compaction made hold other rows, columns or nulls than the old ones.
+    """Raise if a compaction changed the number of rows or nulls, or the columns.
 
-    It reads both once. No version names the new ones yet, so a dataset in a temporary directory does, whose base is
-    ``location``. It names the old ones too, so that pylance repairs there what it would repair with the commit.
+    ``result`` is that of pylance's compaction task on ``dataset``, not committed yet. This reads the old and the new
+    fragments once. No version names the new ones, so a temporary dataset does, whose base is ``location``. It names
+    the old ones too, so that pylance makes the same repairs as it would in the commit.
 
     Raises:
         InvalidTableStateError: naming what differs.

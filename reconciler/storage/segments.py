@@ -10,16 +10,16 @@ from reconciler.model.maintenance import IndexType, Metric, WantedIndex
 from reconciler.storage.pylance import translated
 
 Executors: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Calls a function with each item, in this process or in others, and returns the results in order."""
+"""A callable that runs a function for each item, here or in other processes, and returns ordered results."""
 
-_ROWS = 4 * 1024 * 1024
+_SEGMENT_ROWS = 4 * 1024 * 1024
 """About how many rows a segment covers."""
 _CODEWORDS = 256
-_SAMPLES = 256  # per partition and codeword, as pylance itself trains
+_SAMPLE_RATE = 256  # per partition and codeword, as pylance itself trains
 ONE_TASK = frozenset({IndexType.IVF_RQ, IndexType.IVF_SQ, IndexType.IVF_HNSW_SQ})
 """Segments of these must share a rotation, or the bounds of their codes, for which pylance 14 has no public call.
 
-It merges codes of different bounds without a word, and searches then miss most neighbours."""
+It merges codes of different bounds without an error, and searches then miss most neighbours."""
 
 
 def here(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
@@ -48,11 +48,11 @@ def commit_segments(
     if _is_one_task(index):
         groups = [[number for group in groups for number in group]]
     if index.type.is_vector and len(groups) > 1:
-        (model,) = executors(partial(at, _model), [(index, shape)])
+        (model,) = executors(partial(at, _train_model), [(index, shape)])
     parameters = {"name": index.name, "replace": False, **shape, **model}
-    segments = executors(partial(at, _segment), [(index, parameters, group) for group in groups])
+    segments = executors(partial(at, _build_segment), [(index, parameters, group) for group in groups])
     if len(segments) > 1:
-        segments = executors(partial(at, _merged), [segments])
+        segments = executors(partial(at, _merge_segments), [segments])
     dataset.commit_existing_index_segments(index.name, index.column, segments)
 
 
@@ -66,7 +66,7 @@ def _is_one_task(index: WantedIndex) -> bool:
 def on_dataset(
     location: str, options: Mapping[str, str], dataset: Any, act: Callable[[Any, Any], Any], item: Any
 ) -> Any:
-    """Return what ``act`` makes of a dataset and an item of the work; errors are those of :func:`translated`."""
+    """Call ``act`` with a dataset and one item of work; errors are those of :func:`translated`."""
     with translated(location, options):
         return act(dataset, item)
 
@@ -74,9 +74,9 @@ def on_dataset(
 def _groups(dataset: Any) -> list[list[int]]:
     """Return the numbers of the fragments for each segment."""
     groups: list[list[int]] = []
-    rows = _ROWS
+    rows = _SEGMENT_ROWS
     for fragment in dataset.get_fragments():
-        if rows >= _ROWS:
+        if rows >= _SEGMENT_ROWS:
             groups.append([])
             rows = 0
         groups[-1].append(fragment.fragment_id)
@@ -84,7 +84,7 @@ def _groups(dataset: Any) -> list[list[int]]:
     return groups
 
 
-def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[str, Any]:
+def _train_model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the centroids, and the codebook, that segments must share to be merged."""
     from lance.indices import IndicesBuilder
 
@@ -92,7 +92,7 @@ def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[st
     # As pylance does, train no more than there are vectors, which may be few among the rows.
     partitions = vectors_in(dataset, index.column, shape["num_partitions"])
     builder = IndicesBuilder(dataset, index.column)
-    rate = max(1, min(_SAMPLES, dataset.count_rows() // max(partitions, _CODEWORDS)))
+    rate = max(1, min(_SAMPLE_RATE, dataset.count_rows() // max(partitions, _CODEWORDS)))
     metric = shape.get("metric", Metric.L2.value)
     ivf = builder.train_ivf(partitions, distance_type=metric, sample_rate=rate)
     model = {"num_partitions": partitions, "ivf_centroids": ivf.centroids, "skip_transpose": True}
@@ -108,10 +108,10 @@ def vectors_in(dataset: Any, column: str, most: int) -> int:
     return int(dataset.scanner(columns=[], with_row_id=True, **non_null).to_table().num_rows)
 
 
-def _segment(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any], list[int]]) -> Any:
+def _build_segment(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any], list[int]]) -> Any:
     index, parameters, fragments = item
     return dataset.create_index_uncommitted(index.column, index.type.value, fragment_ids=fragments, **parameters)
 
 
-def _merged(dataset: Any, segments: list[Any]) -> Any:
+def _merge_segments(dataset: Any, segments: list[Any]) -> Any:
     return dataset.merge_existing_index_segments(segments)

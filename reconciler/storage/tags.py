@@ -9,18 +9,29 @@ from reconciler.model.live import Storage
 from reconciler.model.tags import MAIN_BRANCH, FoundTags, TagTarget
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import translated
-from reconciler.storage.reading import examine, is_not_found, listed
+from reconciler.storage.reading import examine, is_not_found, list_references
 
 
 def find_tags(
     location: str, options: Mapping[str, str], wanted: Mapping[str, str], recorded: Collection[str] = ()
 ) -> FoundTags | Storage:
-    """Return the ``wanted`` and ``recorded`` tags of a dataset, or the state of storage without one."""
+    """Read those tags of a dataset that are ``wanted`` or ``recorded``.
+
+    Args:
+        location, options: of the dataset.
+        wanted: target version of each tag in the manifest, by name.
+        recorded: names of the tags that lancens set before.
+
+    Returns:
+        The tags, and the names of wanted ones whose version does not exist; without a dataset, the state of storage.
+    """
 
     def read(dataset: Any) -> FoundTags:
         existing = _tags_of(dataset)
         missing = (
-            name for name, target in wanted.items() if existing.get(name) != target and not _has(dataset, target)
+            name
+            for name, target in wanted.items()
+            if existing.get(name) != target and not _has_version(dataset, target)
         )
         return FoundTags(
             {name: existing[name] for name in sorted({*wanted, *recorded}) if name in existing}, tuple(missing)
@@ -52,11 +63,12 @@ def write_tags(location: str, targets: Mapping[str, str | None], options: Mappin
 
 def _tags_of(dataset: Any) -> dict[str, str]:
     return {
-        name: str(TagTarget(tag["version"], tag["branch"] or MAIN_BRANCH)) for name, tag in listed(dataset.tags).items()
+        name: str(TagTarget(tag["version"], tag["branch"] or MAIN_BRANCH))
+        for name, tag in list_references(dataset.tags).items()
     }
 
 
-def _has(dataset: Any, text: str) -> bool:
+def _has_version(dataset: Any, text: str) -> bool:
     target = TagTarget.of(text)
     try:
         dataset.checkout_version((target.branch, target.version))

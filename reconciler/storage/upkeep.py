@@ -1,4 +1,4 @@
-"""The upkeep of a dataset: what it needs, compaction, and indices.
+"""Measure the upkeep that a dataset needs, compact it, and build and update its indices.
 
 Each commit follows the latest version of any writer, and is not made where it would set off the auto clean-up. No
 index is dropped or replaced, and nothing is cleaned up.
@@ -32,7 +32,7 @@ from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.opening import places_elsewhere
 from reconciler.storage.pylance import in_memory, message_of
-from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics, latest_version, repair_of
+from reconciler.storage.reading import checked_out_version, cleanup_of, damage_of, examine, has_statistics, repair_of
 from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
@@ -43,13 +43,13 @@ _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
 def upkeep_of(
     location: str, options: Mapping[str, str], maintain: Maintain, *, explain: bool = False
 ) -> Upkeep | Storage:
-    """Return what ``maintain`` concerns of a dataset, or the state of storage without one.
+    """Return the figures of a dataset that ``maintain`` decides by, or the state of storage without one.
 
     ``explain`` also asks pylance what a clean-up of old versions that keeps tags would remove; that removes nothing.
     """
 
     def read(dataset: Any) -> Upkeep:
-        fragments = [] if maintain.compact is None else _fragments(_tasks(dataset, maintain.compact))
+        fragments = [] if maintain.compact is None else _fragments(_plan_compaction(dataset, maintain.compact))
         rows, indices = dataset.count_rows(), _indices(dataset)
         indexed = {column for index in indices for column in index.columns}
         missing = [index for index in maintain.indices if index.column not in indexed]
@@ -60,7 +60,9 @@ def upkeep_of(
         columns |= {index.column for index in missing}
         dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
         untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
-        problems = {index.column: problem for index in missing if (problem := _problem(dataset, index)) is not None}
+        problems = {
+            index.column: problem for index in missing if (problem := _index_problem(dataset, index)) is not None
+        }
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -71,12 +73,12 @@ def upkeep_of(
             dimensions=dimensions,
             config=_digest(dataset.config()),
             cleanup=cleanup_of(dataset),
-            cleanable=_cleanable(dataset) if explain else 0,
+            cleanable=_cleanable_bytes(dataset) if explain else 0,
             vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
             obstacle=repair_of(dataset),
             damage=damage_of(dataset, location, options) if columns or is_due else None,
-            version=latest_version(dataset),
+            version=checked_out_version(dataset),
             elsewhere=tuple(map(locations.redact, places_elsewhere(location, dataset))),
             later=tuple(later),
         )
@@ -84,7 +86,7 @@ def upkeep_of(
     return examine(location, options, read)
 
 
-def _cleanable(dataset: Any) -> int:
+def _cleanable_bytes(dataset: Any) -> int:
     # By default, pylance 14 raises if a version that is old enough has a tag.
     return int(dataset.explain_cleanup_old_versions(error_if_tagged_old_versions=False).stats.bytes_removed)
 
@@ -132,7 +134,7 @@ def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int | None]
     if not has_statistics(dataset):
         return dict.fromkeys(fields)
     sizes = {field.id: field.bytes_on_disk for field in dataset.stats.data_stats().fields}
-    return {column: sum(sizes.get(number, 0) for number in _numbers(field)) for column, field in fields.items()}
+    return {column: sum(sizes.get(number, 0) for number in _field_ids(field)) for column, field in fields.items()}
 
 
 def _field(dataset: Any, column: str) -> Any | None:
@@ -143,8 +145,8 @@ def _field(dataset: Any, column: str) -> Any | None:
     return field
 
 
-def _numbers(field: Any) -> list[int]:
-    return [field.id(), *(number for child in field.children() for number in _numbers(child))]
+def _field_ids(field: Any) -> list[int]:
+    return [field.id(), *(number for child in field.children() for number in _field_ids(child))]
 
 
 def _dimension(dataset: Any, column: str) -> int | None:
@@ -153,7 +155,7 @@ def _dimension(dataset: Any, column: str) -> int | None:
     return None if field is None else getattr(field.to_arrow().type, "list_size", None)
 
 
-def _problem(dataset: Any, index: WantedIndex) -> str | None:
+def _index_problem(dataset: Any, index: WantedIndex) -> str | None:
     """Return why pylance cannot build an index on a column that exists; None if it can."""
     field = _field(dataset, index.column)
     if field is None:
@@ -180,7 +182,7 @@ def _problem(dataset: Any, index: WantedIndex) -> str | None:
 # ---- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def _tasks(dataset: Any, compaction: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
+def _plan_compaction(dataset: Any, compaction: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
     from lance.optimize import Compaction
 
     # Of wide rows, files are full before they have the rows of a merged fragment, and would be rewritten by every run.
@@ -233,10 +235,10 @@ def compact(
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
         rewrite = partial(on_dataset, location, options, dataset, partial(_rewrite, location, options))
         most = None if most_bytes is None else most_bytes // COMPACTION_READS
-        done = (executors or here)(rewrite, _tasks(dataset, compaction, most))
-        for result in done:
+        results = (executors or here)(rewrite, _plan_compaction(dataset, compaction, most))
+        for result in results:
             expect_written(location, result.new_fragments)
-        return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
+        return int(Compaction.commit(dataset, results).fragments_removed) if results else 0
 
 
 def _rewrite(location: str, options: Mapping[str, str], dataset: Any, task: Any) -> Any:
@@ -258,19 +260,19 @@ def build_index(
         if executors is None:
             _build(dataset, index)
         else:
-            shape = _shape(dataset, index) if index.type.is_vector else {}
+            shape = _vector_parameters(dataset, index) if index.type.is_vector else {}
             commit_segments(location, options, dataset, index, shape, executors)
 
 
 def _build(dataset: Any, index: WantedIndex) -> None:
     named = index.column, index.type.value, index.name
     if index.type.is_vector:
-        dataset.create_index(*named, replace=False, **_shape(dataset, index))
+        dataset.create_index(*named, replace=False, **_vector_parameters(dataset, index))
     else:
         dataset.create_scalar_index(*named, replace=False)
 
 
-def _shape(dataset: Any, index: WantedIndex) -> dict[str, Any]:
+def _vector_parameters(dataset: Any, index: WantedIndex) -> dict[str, Any]:
     """Return the parameters of a vector index; a sub-vector has 16 numbers by default."""
     shape: dict[str, Any] = {"num_partitions": index.num_partitions or max(1, isqrt(dataset.count_rows()))}
     if index.metric is not None:

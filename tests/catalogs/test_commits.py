@@ -295,7 +295,7 @@ def test_a_dataset_that_is_dropped_before_a_commit_stays_dropped(
     store: Disk | Bucket, monkeypatch: pytest.MonkeyPatch, commit: str
 ) -> None:
     place = _dataset(store, "dropped")
-    _Meanwhile(monkeypatch, commits._Versions, "create_table_version", lambda: store.drop("dropped"))
+    _Meanwhile(monkeypatch, commits._VersionNamespace, "create_table_version", lambda: store.drop("dropped"))
     with pytest.raises(ConcurrentModificationError):
         REFUSED[commit](place, store.options)
     assert store.files("dropped") == {}

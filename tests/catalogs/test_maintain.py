@@ -293,7 +293,7 @@ def test_an_index_of_vectors_is_not_trained_on_nulls(tmp_path: Path, kind: str) 
 def test_few_vectors_among_many_rows_are_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executors: storage.Executors | None
 ) -> None:
-    monkeypatch.setattr(segments, "_ROWS", 500)
+    monkeypatch.setattr(segments, "_SEGMENT_ROWS", 500)
     place, table = str(tmp_path / "lake/a.lance"), rows(1000)
     vectors = table["v"].combine_chunks().take(pa.array([*range(300), *[None] * 700]))
     lance.write_dataset(table.set_column(2, "v", vectors), place, max_rows_per_file=500)
@@ -309,7 +309,7 @@ def test_few_vectors_among_many_rows_are_indexed(
 def test_an_index_finds_vectors_whose_range_differs_between_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexType
 ) -> None:
-    monkeypatch.setattr(segments, "_ROWS", 500)
+    monkeypatch.setattr(segments, "_SEGMENT_ROWS", 500)
     place = str(tmp_path / "a.lance")
     for number, shift in enumerate((0, 5, 20)):
         table = rows(500, 500 * number)
@@ -332,7 +332,7 @@ def test_an_index_finds_vectors_whose_range_differs_between_segments(
 def test_an_index_in_segments_finds_most_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexType, metric: Metric
 ) -> None:
-    monkeypatch.setattr(segments, "_ROWS", 500)
+    monkeypatch.setattr(segments, "_SEGMENT_ROWS", 500)
     place = str(tmp_path / "a.lance")
     dataset = lance.write_dataset(rows(1500), place, max_rows_per_file=500)
     nearest = {"column": "v", "q": rows(1)["v"][0].values, "k": 20, "metric": metric.value}
@@ -346,7 +346,7 @@ def test_an_index_in_segments_finds_most_neighbours(
 def test_vectors_in_a_struct_are_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executors: storage.Executors | None
 ) -> None:
-    monkeypatch.setattr(segments, "_ROWS", 500)
+    monkeypatch.setattr(segments, "_SEGMENT_ROWS", 500)
     place, table = str(tmp_path / "lake/a.lance"), rows(1200)
     nested = pa.StructArray.from_arrays([table["v"].combine_chunks()], ["v"])
     lance.write_dataset(table.set_column(2, "s", nested), place, max_rows_per_file=500)

@@ -47,7 +47,7 @@ def executors(spark: SparkSession) -> Executors:
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "_ROWS", 500)
+    monkeypatch.setattr(segments, "_SEGMENT_ROWS", 500)
 
 
 def managed(folder: Path, *names: str, asked: Any = MAINTAIN) -> Manifest:

@@ -354,7 +354,7 @@ def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
         "/": "/",
     }.items():
         assert storage.place_of(location) == place
-    assert storage.real_places([f"{real}/t.lance", "s3://b/x"]) == {}
+    assert storage.resolved_links([f"{real}/t.lance", "s3://b/x"]) == {}
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\ud800", f"{'x' * 300}/t", "a\0b/t", "\ud800/t"])
@@ -362,7 +362,7 @@ def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) 
     """An entry's location is its writer's choice: one such entry ended the plan of all others."""
     place = f"{tmp_path}/{name}.lance"
     assert storage.place_of(place) == place
-    assert storage.real_places([place]) == {}
+    assert storage.resolved_links([place]) == {}
     assert storage.probe(place, {}).kind is not StorageKind.DATASET
 
 

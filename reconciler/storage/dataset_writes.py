@@ -1,4 +1,4 @@
-"""Writes of datasets: new ones where nothing is, and new or altered columns."""
+"""Create datasets at empty locations, and add, alter and annotate columns."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-GivenT = ParamSpec("GivenT")
+ArgumentsT = ParamSpec("ArgumentsT")
 ReturnedT = TypeVar("ReturnedT")
 
 _ATTEMPTS = 5
-_ROWS_WITHOUT_BYTES, _ROWS_A_BYTE = 1_000_000, 8
+_MAX_ROWS_WITHOUT_BYTES, _MAX_ROWS_PER_BYTE = 1_000_000, 8
 
 MANAGED = (
     "the service manages its versions (`managed_versioning`), so lancens must not write to its storage; write the "
@@ -99,7 +99,7 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"the data is not an Arrow IPC stream: {error}") from None
     # A column of nulls takes no bytes, so no limit on bytes holds its rows back.
-    if table.num_rows > max(_ROWS_WITHOUT_BYTES, _ROWS_A_BYTE * table.nbytes):
+    if table.num_rows > max(_MAX_ROWS_WITHOUT_BYTES, _MAX_ROWS_PER_BYTE * table.nbytes):
         raise InvalidInputError(f"the data has {table.num_rows:,} rows in {table.nbytes:,} bytes: too many nulls")
     for name in table.column_names:
         expect_column_name(name)
@@ -124,11 +124,11 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
     return 1
 
 
-def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]:
+def _retried(write: Callable[ArgumentsT, ReturnedT]) -> Callable[ArgumentsT, ReturnedT]:
     """Return ``write`` with retries after another writer's commit."""
 
     @wraps(write)
-    def write_again(*args: GivenT.args, **kwargs: GivenT.kwargs) -> ReturnedT:
+    def write_again(*args: ArgumentsT.args, **kwargs: ArgumentsT.kwargs) -> ReturnedT:
         for _ in range(_ATTEMPTS - 1):
             with suppress(ConcurrentModificationError):
                 return write(*args, **kwargs)
@@ -137,7 +137,7 @@ def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]
     return write_again
 
 
-@_repeated
+@_retried
 def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, str]) -> None:
     """Add nullable columns without rewriting data, except those that exist.
 
@@ -216,7 +216,7 @@ def _addition_problem(dataset: Any, new: pa.Schema) -> str | None:
     return None
 
 
-@_repeated
+@_retried
 def compute_columns(location: str, expressions: Mapping[str, str], options: Mapping[str, str]) -> int:
     """Add columns that SQL ``expressions`` compute, and return the new version.
 
@@ -254,7 +254,7 @@ def expect_column_name(name: str) -> None:
         raise InvalidInputError(str(error)) from None
 
 
-@_repeated
+@_retried
 def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[str, str]) -> None:
     """Rename columns from ``renamed_from`` and make columns nullable, in one commit that reads no row.
 
@@ -284,12 +284,12 @@ def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[st
             renamed = {"name": column.name} if name != column.name else {}
             relaxed = {"nullable": True} if column.nullable and not existing[name].nullable else {}
             if renamed or relaxed:
-                alterations.append({"path": _path(name), **renamed, **relaxed})
+                alterations.append({"path": _column_path(name), **renamed, **relaxed})
         if alterations:
             dataset.alter_columns(*alterations)
 
 
-@_repeated
+@_retried
 def annotate_columns(location: str, metadata: Mapping[str, Mapping[str, str]], options: Mapping[str, str]) -> None:
     """Set keys in the metadata of columns; other keys stay.
 
@@ -302,9 +302,9 @@ def annotate_columns(location: str, metadata: Mapping[str, Mapping[str, str]], o
         gone = [name for name in metadata if name not in dataset.schema.names]
         if gone:
             raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
-        dataset.update_field_metadata({_path(name): dict(texts) for name, texts in metadata.items() if texts})
+        dataset.update_field_metadata({_column_path(name): dict(texts) for name, texts in metadata.items() if texts})
 
 
-def _path(name: str) -> str:
+def _column_path(name: str) -> str:
     """Return the path of a top-level column, whose name may have a backtick."""
     return f"`{name.replace('`', '``')}`"
