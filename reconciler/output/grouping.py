@@ -1,6 +1,6 @@
-"""The reading order of a plan.
+"""Order the entries of a plan for reading, and fold equal ones into one row.
 
-By catalog: blocked and removed objects first, then moves, then by namespace.
+Order, by catalog: blocked and removed objects first, then moves, then by namespace.
 
 Equal entries fold into one row, across namespaces and catalogs. Entries are equal by codes, parameters and differences,
 never by words; updates by a policy are equal by the values that it sets. Removals fold only if there are more than
@@ -50,7 +50,7 @@ _FOLD_EQUAL_OVER = 10
 class Fold:
     """Many entries shown as one row.
 
-    ``common`` shows what equal entries have in common; None if they are only of one kind.
+    ``common`` is an entry with the parameters that equal entries share; None if they share only their kind.
     """
 
     entries: Sequence[Entry]
@@ -64,18 +64,18 @@ class Fold:
     @property
     def title(self) -> str:
         """The objects of the fold, such as ``ns/*`` or ``306 tables in 3 catalogs``, escaped."""
-        catalogs, namespaces = self._places()
+        catalogs, namespaces = self._catalogs_and_namespaces()
         if len(catalogs) > 1:
-            return f"{self._number} in {len(catalogs)} catalogs"
+            return f"{self._object_count} in {len(catalogs)} catalogs"
         if len(namespaces) > 1:
-            return f"{self._number} in {len(namespaces)} namespaces"
+            return f"{self._object_count} in {len(namespaces)} namespaces"
         return "/".join((*map(display.name, self.first.identifier[:-1]), "*"))
 
     @property
     def why(self) -> str:
-        """The reason of the changes, after the number of objects if ``title`` lacks it; escaped."""
+        """The reason if all entries share it, after the number of objects if ``title`` lacks that; escaped."""
         reasons = {headline(entry) for entry in ([self.common] if self.common else self.entries)}
-        parts = [] if self.title.startswith(self._number) else [self._number]
+        parts = [] if self.title.startswith(self._object_count) else [self._object_count]
         return ": ".join((*parts, *reasons) if len(reasons) == 1 else parts)
 
     @property
@@ -89,7 +89,7 @@ class Fold:
 
     def names(self, omissions: Omissions, most: int = _NAMES_SHOWN) -> str:
         """Return the first ``most`` addresses without their shared part, and the number of the others; escaped."""
-        catalogs, namespaces = self._places()
+        catalogs, namespaces = self._catalogs_and_namespaces()
         shared = 0 if len(catalogs) > 1 else 1 if len(namespaces) > 1 else len(self.first.identifier)
         shown = omissions.first(self.entries, most)
         named = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in shown)
@@ -108,7 +108,7 @@ class Fold:
             yield display.address(catalog, *namespace), details, Fold(entries)
 
     def _details(self, entry: Entry) -> Sequence[Detail]:
-        """Return the location, with an ellipsis for the object's name, and values that differ from ``common``."""
+        """Return an entry's location, with its name as an ellipsis, and previous values that ``common`` lacks."""
         details: list[Detail] = []
         located = shown_location(entry)
         if located:
@@ -126,10 +126,10 @@ class Fold:
         return tuple(details)
 
     @property
-    def _number(self) -> str:
+    def _object_count(self) -> str:
         return count(len(self.entries), self.first.kind)
 
-    def _places(self) -> tuple[set[str], set[Identifier]]:
+    def _catalogs_and_namespaces(self) -> tuple[set[str], set[Identifier]]:
         return {entry.catalog for entry in self.entries}, {entry.identifier[:-1] for entry in self.entries}
 
 
@@ -241,13 +241,13 @@ def _fold_equal(entries: Sequence[Entry]) -> Iterator[Row]:
 
 def fold_namespaces(rows: Sequence[Row]) -> list[Row]:
     """Return ``rows``, with a fold for more than ``FOLD_OVER`` entries of one kind in a namespace."""
-    alike: defaultdict[Hashable, list[Entry]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     for row in rows:
         if not isinstance(row, Fold) and not is_risky(row):
-            alike[_kind_key(row)].append(row)
+            groups[_kind_key(row)].append(row)
     shown: list[Row] = []
     for row in rows:
-        group = [] if isinstance(row, Fold) or is_risky(row) else alike[_kind_key(row)]
+        group = [] if isinstance(row, Fold) or is_risky(row) else groups[_kind_key(row)]
         if not isinstance(row, Fold) and len(group) > FOLD_OVER:
             shown += [Fold(group)] if group[0] is row else []
         else:

@@ -1,4 +1,4 @@
-"""The words, symbols and details that every renderer shares.
+"""Word the entries and counts of a plan, for every renderer.
 
 Values are redacted but not escaped: each renderer escapes them for its own format. Sentences are escaped.
 """
@@ -25,9 +25,9 @@ SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", ">": "mo
 PROTECTED = "protected"
 BLOCKED = "blocked"
 
-_NAMED = 3
+_MAX_NAMED = 3
 _RARER = ("register", "move", "drop")
-_PLACES = {
+_LOCATION_WORDS = {
     "create": "at",
     "declare": "at",
     "register": "data is at",
@@ -36,7 +36,7 @@ _PLACES = {
 }
 _PROPERTY = "properties."
 _LOCATIONS = ("location", "requested-location", "chosen-location")
-_OWN_FIELDS = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
+_FIELD_NAMES = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
 
 
 def entries_of(plan: Plan) -> list[Entry]:
@@ -50,7 +50,7 @@ def style_of(entry: Entry) -> str:
 
 
 def word_of(entry: Entry) -> str:
-    """Return what happens to the object, in one word."""
+    """Return the word for what happens to the object, such as ``create``, ``protected`` or ``blocked``."""
     if isinstance(entry, Blocked):
         return BLOCKED
     if isinstance(entry, Change) and entry.job is not None:
@@ -68,7 +68,7 @@ def sort_of(entry: Entry) -> str:
 
 
 def headline(entry: Entry) -> str:
-    """Return why it happens and the most important detail, escaped."""
+    """Return the reason of an entry with its most important detail, on one line, escaped."""
     if isinstance(entry, Protection):
         verb = entry.would.verb
         return f"kept; would be {'dropped' if verb == 'drop' else verb.removesuffix('e') + 'ed'}"
@@ -144,7 +144,7 @@ def waiting_line(plan: Plan, catalog: str, omissions: Omissions) -> str:
     waiting = [change for change in plan.waiting if change.catalog == catalog]
     if not waiting:
         return ""
-    shown = omissions.first(waiting, _NAMED)
+    shown = omissions.first(waiting, _MAX_NAMED)
     named = ", ".join(f"{display.address(*change.identifier)} ({_verb(change)})" for change in shown)
     unnamed = f" and {len(waiting) - len(shown):,} more" if len(waiting) > len(shown) else ""
     verb = "waits" if len(waiting) == 1 else "wait"
@@ -193,13 +193,13 @@ def differences(entry: Entry) -> tuple[ShownField, ...]:
     if not isinstance(entry, Change):
         return ()
     return tuple(
-        ShownField(_label(path), _redacted(entry, path, field.before), _redacted(entry, path, field.after))
+        ShownField(_label(path), _redact(entry, path, field.before), _redact(entry, path, field.after))
         for field in entry.fields
         if (path := field.path).partition(".")[0] != "schema"
     )
 
 
-def _redacted(change: Change, path: str, value: str | None) -> str | None:
+def _redact(change: Change, path: str, value: str | None) -> str | None:
     if path in _LOCATIONS:
         return locations.redact(value)
     key = path.removeprefix(_PROPERTY)
@@ -227,7 +227,7 @@ def shown_location(entry: Entry) -> tuple[str, str] | None:
     view = (entry.after or entry.before) if isinstance(entry, Change) else None
     if not isinstance(entry, Change) or view is None or view.location is None:
         return None
-    words = _PLACES.get(entry.action.verb)
+    words = _LOCATION_WORDS.get(entry.action.verb)
     return None if words is None else (words, locations.redact(view.location))
 
 
@@ -250,4 +250,4 @@ def _label(path: str) -> str:
     if path.startswith("safeguards."):
         return path.removeprefix("safeguards.")
     key = path.removeprefix(_PROPERTY)
-    return path if key in _OWN_FIELDS or key.startswith(_PROPERTY) else key
+    return path if key in _FIELD_NAMES or key.startswith(_PROPERTY) else key
