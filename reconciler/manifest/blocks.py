@@ -1,4 +1,4 @@
-"""From nodes to blocks: placeholders resolved, structure checked, every error in plain words at its position."""
+"""Read nodes as blocks: resolve placeholders, check the structure, report each error at its position."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ _NEVER_SECRET = frozenset(
 
 
 class BlockReader:
-    """Reads blocks.
+    """Reads nodes as blocks, and nodes of columns as schemas.
 
     Args:
         problems: takes the errors.
         resolver: resolves the placeholders.
-        traced: the address of the object whose values are traced to what writes them, in ``origins``.
+        traced: the address of the object for which ``origins`` records which block or defaults set each value.
     """
 
     def __init__(self, problems: Problems, resolver: Resolver, traced: str | None = None) -> None:
@@ -107,23 +107,23 @@ class BlockReader:
         self.origins: dict[str, tuple[str, Source]] = {}
 
     def trace(self, block: Node, merged: Node) -> None:
-        """Record whether the keys of ``block`` or defaults ``merged`` into it write each value."""
+        """Record for each value of ``merged`` in ``origins`` whether ``block`` or the defaults set it."""
         written = {"": entries_of(block), "properties.": entries_of(entries_of(block).get("properties"))}
         for prefix, node in (("", merged), ("properties.", entries_of(merged).get("properties"))):
             for key, value in entries_of(node).items():
                 origin = "block" if key in written[prefix] else "defaults"
                 self.origins[prefix + key] = origin, self.problems.source(value.key_position)
 
-    def read(self, model: type[BlockT], node: Node, subject: str, apart: Collection[str] = ()) -> BlockT | None:
+    def read(self, model: type[BlockT], node: Node, subject: str, skipped: Collection[str] = ()) -> BlockT | None:
         """Return the block at ``node``, called ``subject`` in errors; None when it is not a block.
 
-        The keys in ``apart`` are left out: the caller reads them. Keys with an error are left out too, so that the
+        The keys in ``skipped`` are left out: the caller reads them. Keys with an error are left out too, so that the
         rest is still checked.
         """
         if not is_block(node):
-            self.problems.at(node.position, f"{subject} is {_shape(node)}, expected a block of keys")
+            self.problems.at(node.position, f"{subject} is {_describe(node)}, expected a block of keys")
             return None
-        plain = {key: self._plain(value, key) for key, value in entries_of(node).items() if key not in apart}
+        plain = {key: self._plain(value, key) for key, value in entries_of(node).items() if key not in skipped}
         try:
             return model.model_validate(plain)
         except ValidationError as error:
@@ -135,15 +135,17 @@ class BlockReader:
 
     def text(self, node: ScalarNode, key: str) -> str | None:
         """Return the text at ``node``, the value of ``key``, with placeholders resolved; None where it is unknown."""
-        text = self._resolved(node, key) if "${" in node.text else node.text
+        text = self._resolve(node, key) if "${" in node.text else node.text
         return text if self.is_known(node) else None
 
     def is_known(self, node: Node) -> bool:
         """Return whether the value of ``node`` is known: its placeholders could be resolved."""
         return node.position not in self._unresolved
 
-    def scope(self, patterns: SequenceOf[str] | None, node: Node | None, subject: str, able: Capabilities) -> Scope:
-        """Return the globs at ``node``, called ``subject`` in errors; everything where they are absent or unknown."""
+    def scope(
+        self, patterns: SequenceOf[str] | None, node: Node | None, subject: str, capabilities: Capabilities
+    ) -> Scope:
+        """Return ``patterns``, read from ``node``, as a scope; everything if they are absent or unknown."""
         items = node if isinstance(node, Sequence) else []
         if patterns is None or node is None or not all(map(self.is_known, items)):
             return EVERYTHING
@@ -152,25 +154,25 @@ class BlockReader:
                 self.problems.at(
                     node.position, f"{subject}: `{pattern}` has an empty name; expected such as analytics/**"
                 )
-        return Scope(tuple(able.folded(pattern) for pattern in patterns))
+        return Scope(tuple(capabilities.folded(pattern) for pattern in patterns))
 
-    def path(self, text: str, position: Position, subject: str, able: Capabilities) -> Identifier | None:
-        """Return the names that ``text`` joins by slashes; None, and an error at ``position``, for an invalid one."""
+    def path(self, text: str, position: Position, subject: str, capabilities: Capabilities) -> Identifier | None:
+        """Split ``text`` at slashes into names; for an invalid one, add an error at ``position`` and return None."""
         names = text.split("/")
         if "" in names:
             expected = "expected names joined by a slash, such as features/users"
             self.problems.at(position, f"{subject}: `{text}`; {expected}")
             return None
-        reasons = [(name, reason) for name in names if (reason := able.name_problem(name)) is not None]
+        reasons = [(name, reason) for name in names if (reason := capabilities.name_problem(name)) is not None]
         for name, reason in reasons:
             self.problems.at(position, f"{subject}: `{name}` in `{text}`: {reason}")
-        return None if reasons else tuple(able.folded(name) for name in names)
+        return None if reasons else tuple(capabilities.folded(name) for name in names)
 
     def children(self, node: Node, key: str, subject: str) -> dict[str, Node]:
         """Return the blocks below ``key`` by name; an error where they are not blocks."""
         child = entries_of(node).get(key)
         if child is not None and not is_block(child):
-            self.problems.at(child.position, f"`{key}` in {subject} is {_shape(child)}, expected a block of keys")
+            self.problems.at(child.position, f"`{key}` in {subject} is {_describe(child)}, expected a block of keys")
         return entries_of(child)
 
     # ---- columns
@@ -204,7 +206,7 @@ class BlockReader:
         return tuple(columns)
 
     def read_schemas(self, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node) -> None:
-        """Read the block ``node`` of named schemas; ``blocks`` are the valid ones."""
+        """Read ``schemas`` at ``node``, for :meth:`named_schema`; ``blocks`` are the valid schemas by name."""
         self._schemas = None  # the error is reported
         if is_block(node):
             self._schemas = {
@@ -227,7 +229,7 @@ class BlockReader:
     # ---- values
 
     def _plain(self, node: Node, key: str) -> Plain:
-        """Return the value of ``key``, or of a key below it, as plain values."""
+        """Return the value of ``key``, or of a key below it, as text, lists and dicts."""
         if isinstance(node, Mapping):
             return {child: self._plain(value, key) for child, value in node.items()}
         if isinstance(node, Sequence):
@@ -236,9 +238,9 @@ class BlockReader:
             return Nothing(node.text)
         if "${" not in node.text or key in _VERBATIM:
             return node.text
-        return self._resolved(node, key)
+        return self._resolve(node, key)
 
-    def _resolved(self, node: ScalarNode, key: str) -> str:
+    def _resolve(self, node: ScalarNode, key: str) -> str:
         try:
             template = self._resolver.template(node.text)
             if key in _NEVER_SECRET and is_from_outside(node.text):
@@ -267,14 +269,14 @@ class BlockReader:
         key_label = ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
         if kind == "extra_forbidden":
             known = [field.alias or name for name, field in model.model_fields.items()]
-            kept_in = next((name for name in ("metadata", "properties") if name in known), None)
-            is_text = key in ("comment", "description") and kept_in is not None
-            expected = f"expected `{kept_in}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
+            holder = next((name for name in ("metadata", "properties") if name in known), None)
+            is_text = key in ("comment", "description") and holder is not None
+            expected = f"expected `{holder}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
             self.problems.at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
         elif kind == "missing":
             self.problems.at(invalid.position, f"{label} has no `{key}`; expected {expected}")
         elif invalid.position not in self._unresolved:  # unresolved placeholders are reported already
-            self.problems.at(invalid.position, _mismatch(detail, f"`{key_label}` in {subject}", _shape(invalid)))
+            self.problems.at(invalid.position, _mismatch(detail, f"`{key_label}` in {subject}", _describe(invalid)))
 
 
 def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:
@@ -288,7 +290,7 @@ def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:
     return f"{label} is {shown}, expected {expected}"
 
 
-def _shape(node: Node) -> str:
+def _describe(node: Node) -> str:
     if isinstance(node, Mapping):
         return "a block of keys"
     if isinstance(node, Sequence):

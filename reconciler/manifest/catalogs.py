@@ -1,4 +1,4 @@
-"""From one catalog's blocks to its desired state: names, depth, scope, locations, contradictions."""
+"""Read one catalog's blocks into its desired state; check names, depth, scope, locations and contradictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import BlockText, Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, entries_of
-from reconciler.manifest.variables import as_seen, is_from_outside, is_unresolved, parse_template
+from reconciler.manifest.variables import is_from_outside, is_unresolved, parse_template, rebase
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
@@ -25,18 +25,23 @@ from reconciler.model.tags import TagTarget, branch_name_problem, tag_name_probl
 
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
-_SAME_IN_ALL_TABLES = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
-_MOST_ALIKE = 2**12
-_FIELDS_OF_ALIKE = attrgetter(*(each.name for each in fields(DesiredTable) if each.name not in ("id", "source")))
-_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain", "tags")
+_REUSABLE_KEYS = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
+_MAX_REUSED = 2**12
+_REUSED_FIELDS = attrgetter(*(each.name for each in fields(DesiredTable) if each.name not in ("id", "source")))
+_FORBIDDEN_IF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain", "tags")
 
 
 @dataclass
-class CatalogReader:
-    """Collects the namespaces and tables of one catalog.
+class CatalogBlockReader:
+    """Reads the namespaces and tables of one catalog; errors go to the problems of ``blocks``.
 
-    ``root`` is the catalog's root where it is known. ``relative`` holds the locations that are written relative. With a
-    mirror, ``mirror_defaults`` gets the defaults of tables without a block, by namespace.
+    Args:
+        root: the catalog's root, if known.
+        namespaces, tables: filled by :meth:`read`.
+        relative: absolute locations of tables whose blocks have relative ones.
+        hidden_locations: templates of locations that the environment or a file decides, by directory.
+        has_mirror: whether the catalog mirrors another one.
+        mirror_defaults: with a mirror, the defaults of tables without a block, by namespace.
     """
 
     blocks: BlockReader
@@ -48,19 +53,19 @@ class CatalogReader:
     namespaces: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
     tables: dict[Identifier, DesiredTable] = field(default_factory=dict)
     relative: dict[Identifier, str] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
+    hidden_locations: dict[str, str] = field(default_factory=dict)
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
     _first_positions: dict[tuple[str, Identifier], tuple[Position, str]] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
         """Read everything below the catalog's block; ``defaults`` are those of the manifest."""
-        self._below(node, (), f"catalog {self.catalog}", defaults, absent=False)
+        self._read_children(node, (), f"catalog {self.catalog}", defaults, absent=False)
 
-    def _below(self, node: Node, parent: Identifier, subject: str, above: Defaults, *, absent: bool) -> None:
+    def _read_children(self, node: Node, parent: Identifier, subject: str, above: Defaults, *, absent: bool) -> None:
         defaults = above.below(self.blocks, node, subject, self.property_problem)
         if self.has_mirror and (defaults is not above or not parent):
-            self._keep_defaults(parent, node, subject, defaults)
+            self._add_mirror_defaults(parent, node, subject, defaults)
         tables = self.blocks.children(node, "tables", subject)
         problem = self.capabilities.table_depth_problem(len(parent)) if tables else None
         if problem is not None:
@@ -70,7 +75,7 @@ class CatalogReader:
             child = tables.pop(name)  # holding a million tables twice takes too much memory
             identifier = self._identifier(parent, name, child, "table")
             if identifier is not None:
-                self._table(identifier, child, absent, defaults)
+                self._read_table(identifier, child, absent, defaults)
         namespaces, most = self.blocks.children(node, "namespaces", subject), self.capabilities.max_depth
         if namespaces and most is not None and len(parent) == most:
             self.problem(
@@ -81,7 +86,7 @@ class CatalogReader:
         for name, child in namespaces.items():
             identifier = self._identifier(parent, name, child, "namespace")
             if identifier is not None:
-                self._namespace(identifier, child, absent, defaults)
+                self._read_namespace(identifier, child, absent, defaults)
 
     def problem(self, node: Node, message: str) -> None:
         """Add an error at the key of ``node``."""
@@ -110,7 +115,7 @@ class CatalogReader:
 
     def _check_absent(self, node: Node, block: NamespaceBlock | TableBlock, subject: str, parent_absent: bool) -> None:
         keys = entries_of(node)
-        for key in _NOT_OF_ABSENT if block.absent else ():
+        for key in _FORBIDDEN_IF_ABSENT if block.absent else ():
             if key in keys:
                 self.problem(keys[key], f"`{key}` in {subject} contradicts `absent: true`")
         if block.absent and block.protect:
@@ -120,59 +125,59 @@ class CatalogReader:
 
     # ---- namespaces
 
-    def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
+    def _read_namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         subject = f"namespace {address(self.catalog, identifier)}"
         written, node = node, defaults.namespace(self.blocks, node, subject)
         if self.blocks.traced == address(self.catalog, identifier):
             self.blocks.trace(written, node)
         block = self.blocks.read(NamespaceBlock, node, subject, _BELOW_NAMESPACE)
         if block is not None:
-            claims = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
-            self._check_namespace(identifier, node, block, subject, claims)
+            managed_keys = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
+            self._check_namespace(identifier, node, block, subject, managed_keys)
             self._check_absent(node, block, subject, parent_absent)
             self.namespaces[identifier] = DesiredNamespace(
                 id=identifier,
                 source=self.blocks.problems.source(node.key_position),
                 properties=self.properties(block.properties, node, subject, self.capabilities.namespace_places),
-                claimed=bool(claims),
+                claimed=bool(managed_keys),
                 absent=bool(block.absent),
                 protect=block.protect,
                 kind=block.kind,
                 secret_keys=self.secret_keys(node, block.properties),
             )
-        self._below(node, identifier, subject, defaults, absent=block is not None and bool(block.absent))
+        self._read_children(node, identifier, subject, defaults, absent=block is not None and bool(block.absent))
 
     def _check_namespace(
-        self, identifier: Identifier, node: Node, block: NamespaceBlock, subject: str, claims: list[str]
+        self, identifier: Identifier, node: Node, block: NamespaceBlock, subject: str, managed_keys: list[str]
     ) -> None:
-        keys, able = entries_of(node), self.capabilities
-        if claims and len(identifier) <= able.fixed_levels:
+        keys, capabilities = entries_of(node), self.capabilities
+        if managed_keys and len(identifier) <= capabilities.fixed_levels:
             reason = f"{self.impl} has this level already; it is never created, marked or dropped"
-            self.problem(keys[claims[0]], f"`{claims[0]}` in {subject}: {reason}")
-        kinds = able.namespace_kinds
+            self.problem(keys[managed_keys[0]], f"`{managed_keys[0]}` in {subject}: {reason}")
+        kinds = capabilities.namespace_kinds
         if block.kind is not None and kinds is None:
             self.problem(keys["kind"], f"`kind` in {subject}: {self.impl} has one kind of namespace only")
         elif block.kind is not None and kinds is not None and block.kind not in kinds:
             self.problem(keys["kind"], f"`kind` in {subject} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
         table = self.tables.get(identifier)
-        if able.one_name_space and table is not None and not (table.absent or block.absent):
+        if capabilities.one_name_space and table is not None and not (table.absent or block.absent):
             self.problem(
                 node,
                 f"{subject} has the name of the table at {table.source.exact}; {self.impl} has one object of a name",
             )
-        self._check_scope(identifier, node, subject, is_path=not claims)
+        self._check_scope(identifier, node, subject, is_path=not managed_keys)
 
     # ---- tables
 
-    def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
+    def _read_table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         subject = f"table {address(self.catalog, identifier)}"
         self._check_scope(identifier, node, subject)
         traced = self.blocks.traced == address(self.catalog, identifier)
         text = None if parent_absent or traced else _reusable_text(node)
-        alike = defaults.alike.get(text)
-        if alike is not None:
+        reused_fields = defaults.tables_by_text.get(text)
+        if reused_fields is not None:
             source = self.blocks.problems.source(node.key_position)
-            self.tables[identifier] = DesiredTable(identifier, source, *alike)
+            self.tables[identifier] = DesiredTable(identifier, source, *reused_fields)
             return
         before = len(self.blocks.problems)
         block, node = node, defaults.table(self.blocks, node, subject)
@@ -182,9 +187,9 @@ class CatalogReader:
         if table is None:
             return
         self.tables[identifier] = table
-        is_alike = text is not None and _reusable_text(node) is not None and len(self.blocks.problems) == before
-        if is_alike and len(defaults.alike) < _MOST_ALIKE:
-            defaults.alike[text] = _FIELDS_OF_ALIKE(table)
+        is_reusable = text is not None and _reusable_text(node) is not None and len(self.blocks.problems) == before
+        if is_reusable and len(defaults.tables_by_text) < _MAX_REUSED:
+            defaults.tables_by_text[text] = _REUSED_FIELDS(table)
 
     def _desired_table(
         self, identifier: Identifier, node: Node, subject: str, parent_absent: bool = False
@@ -204,7 +209,7 @@ class CatalogReader:
             id=identifier,
             source=self.blocks.problems.source(node.key_position),
             properties=self.properties(block.properties, node, subject),
-            location=self._location(identifier, block, node, subject),
+            location=self._absolute_location(identifier, block, node, subject),
             schema=schema,
             evolve=block.evolve,
             extra_columns=block.extra_columns,
@@ -231,23 +236,23 @@ class CatalogReader:
             )
         return {name: str(TagTarget(tag.version, tag.branch)) for name, tag in sorted(block.tags.items())}
 
-    def _keep_defaults(self, namespace: Identifier, node: Node, subject: str, defaults: Defaults) -> None:
-        """Keep the defaults of tables in ``namespace`` without a block."""
+    def _add_mirror_defaults(self, namespace: Identifier, node: Node, subject: str, defaults: Defaults) -> None:
+        """Add the defaults of tables without a block in ``namespace`` to ``mirror_defaults``."""
         empty = ScalarNode(node.position, node.key_position, "", is_null=True)
         subject = f"the defaults of {subject}"
         table = self._desired_table(namespace, defaults.table(self.blocks, empty, subject), subject)
         if table is not None:
             self.mirror_defaults[namespace] = table
 
-    def _location(self, identifier: Identifier, block: TableBlock, node: Node, subject: str) -> str | None:
+    def _absolute_location(self, identifier: Identifier, block: TableBlock, node: Node, subject: str) -> str | None:
         if block.location is None:
             return None
         value = entries_of(node)["location"]
         if not self.blocks.is_known(value):
             return block.location
         written = value.text if isinstance(value, ScalarNode) else ""
-        from_outside = is_from_outside(written)
-        reason = self._location_problem(block.location, from_outside)
+        is_secret = is_from_outside(written)
+        reason = self._location_problem(block.location, is_secret)
         if reason is not None:
             self.blocks.problems.at(value.position, f"`location` in {subject}: {reason}")
             return None
@@ -255,25 +260,28 @@ class CatalogReader:
         location = locations.absolute(block.location, folder)
         if location != block.location:
             self.relative[identifier] = location
-        if from_outside:
-            # The same relative path differs between folders.
-            way, is_relative = os.path.relpath(folder, top) if folder != top else ".", location != block.location
-            seen = written if way == "." else as_seen(parse_template(written), way, is_relative=is_relative)
-            directory, text = _from_outside(location, seen)
-            self.places[directory] = text
+        if is_secret:
+            # The template is shown relative to the first file, and this file may be in another folder.
+            prefix, is_relative = (
+                os.path.relpath(folder, top) if folder != top else ".",
+                location != block.location,
+            )
+            seen = written if prefix == "." else rebase(parse_template(written), prefix, is_relative=is_relative)
+            directory, text = _hidden_part(location, seen)
+            self.hidden_locations[directory] = text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
-            shown = written if from_outside else locations.redact(location)
+            shown = written if is_secret else locations.redact(location)
             expected = f"expected a location under {self.catalog}'s root"
             self.blocks.problems.at(value.position, f"`location` in {subject} is {shown}, {expected}")
         return location
 
-    def _location_problem(self, location: str, from_outside: bool) -> str | None:
+    def _location_problem(self, location: str, is_secret: bool) -> str | None:
         policy = self.blocks.policy
         reason = locations.check_table(location)
         if reason is None and not all(map(policy.admits, hosts_in("location", location))):
             return "it names a host that is not allowed; --allow-host names those that are"
-        if reason is None and from_outside and (refusal := policy.bucket_refusal(location)) is not None:
+        if reason is None and is_secret and (refusal := policy.bucket_refusal(location)) is not None:
             return f"it {refusal}"
         return reason
 
@@ -328,10 +336,10 @@ class CatalogReader:
         return None if problem is None else f"property `{key}` in {subject} ({self.impl}): {problem}"
 
 
-def _from_outside(location: str, written: str) -> tuple[str, str]:
-    """Return the directory of ``location`` that comes from outside, and its text in ``written``.
+def _hidden_part(location: str, written: str) -> tuple[str, str]:
+    """Return the directory of ``location`` up to the last placeholder in ``written``, and its text there.
 
-    A million tables share it, and every directory costs time. Where no directory is from outside, both are whole.
+    A million tables may share that directory, and each entry costs time. Without such a directory, return both whole.
     """
     start, end, tail = written.rpartition("}")
     name, slash, below = tail.partition("/")
@@ -346,16 +354,15 @@ def _is_from_outside(node: Node | None) -> bool:
 
 
 def _reusable_text(node: Node) -> BlockText | None:
-    """Return the text of a table's block where it means the same in every table, as a key for reuse.
+    """Return the text of a block that gives the same table everywhere, as a key to check equal blocks once.
 
-    Equal blocks are checked and kept once. None where the meaning depends on the table, its file or the environment,
-    and for an invalid block.
+    None if its meaning depends on the table, its file or the environment, or if it is invalid.
     """
     if not isinstance(node, Mapping):
         return () if isinstance(node, ScalarNode) and node.is_null else None
     entries: list[tuple[str, str | BlockText]] = []
     for key, value in node.items():
-        if key not in _SAME_IN_ALL_TABLES:
+        if key not in _REUSABLE_KEYS:
             return None
         if isinstance(value, Mapping) and key == "properties":
             texts = []

@@ -12,9 +12,9 @@ from reconciler.manifest.variables import (
     Resolver,
     Template,
     TemplateError,
-    as_seen,
     as_written,
     is_literal,
+    rebase,
 )
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, plain_key, read_config
@@ -37,7 +37,10 @@ class Implementation:
 
 @dataclass(frozen=True, slots=True)
 class Implementations:
-    """Implementations by name; ``find`` raises ConfigError or MissingExtraError where one cannot be loaded."""
+    """The registered implementations; ``find`` loads one by name.
+
+    ``find`` raises ConfigError or MissingExtraError.
+    """
 
     names: Callable[[], list[str]]
     find: Callable[[str], Implementation]
@@ -48,15 +51,15 @@ class ResolvedConfig:
     """A ``config`` with every placeholder replaced.
 
     ``secrets`` are the values that no output may hold: those of the environment, of files and of sensitive keys.
-    ``places`` maps locations with such values to their text in the manifest's folder. ``relative`` are the absolute
-    forms of relative locations. ``hosts`` are the hosts that the service may name; None for any. ``allows_outside``:
-    whether datasets may refer to places outside the catalog's roots. ``is_literal``: whether all but credentials is as
-    written, without a placeholder.
+    ``hidden_locations`` maps locations with such values to their templates, relative to the manifest's folder.
+    ``relative`` are the absolute forms of relative locations. ``hosts`` are the hosts that the service may name; None
+    for any. ``allows_outside``: whether datasets may refer to locations outside the catalog's roots.
+    ``is_literal``: whether all but credentials is as written, without a placeholder.
     """
 
     properties: dict[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
-    places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hidden_locations: Mapping[str, str] = field(default_factory=dict, repr=False)
     relative: frozenset[str] = frozenset()
     hosts: Collection[str] | None = None
     allows_outside: bool = False
@@ -65,7 +68,7 @@ class ResolvedConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key of a ``config``; ``folder`` is the base of relative paths, ``source`` the key's position."""
+    """One key of a ``config``; relative paths in it start at ``folder``; ``source`` is the key's position."""
 
     key: str
     template: Template = field(repr=False)
@@ -75,7 +78,7 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """A ``config`` as written."""
+    """A catalog's ``config`` with its placeholders unresolved."""
 
     impl: str
     implementation: Implementation
@@ -89,7 +92,7 @@ class ConfigText:
     # ---- at load
 
     def problems(self) -> list[Problem]:
-        """Return the errors that show while placeholders are unresolved."""
+        """Return the errors that are certain although placeholders are unresolved."""
         known = known_keys(self.implementation.config_model)
         plain = [self.plain_key(entry) for entry in self.entries]
         unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
@@ -99,7 +102,7 @@ class ConfigText:
             is_about_key = (name not in known and not name.startswith(_STORAGE_PREFIX)) or plain.count(name) > 1
             return problem.key not in unknown or is_about_key
 
-        return self._placed(filter(is_certain, self.read(self._literals())[1]))
+        return self._at_sources(filter(is_certain, self.read(self._literals())[1]))
 
     def known_config(self) -> BackendConfig | None:
         """Return the configuration, None where it has a placeholder or an error."""
@@ -112,7 +115,7 @@ class ConfigText:
         """Return the configuration in ``properties``, None where it has errors, and the errors."""
         return read_config(self.implementation.config_model, self.impl, properties)
 
-    def _placed(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
+    def _at_sources(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
         sources = {entry.key: entry.source for entry in self.entries}
         return [
             sources.get(problem.key or "", self.source).problem(f"config: {problem.message}") for problem in problems
@@ -129,38 +132,38 @@ class ConfigText:
         properties: dict[str, str] = {}
         secrets: set[str] = set()
         problems: list[Problem] = []
-        places: dict[str, str] = {}
+        hidden_locations: dict[str, str] = {}
         relative: set[str] = set()
         for entry in self.entries:
             key = self.plain_key(entry)
             try:
-                text, hidden = _filled(entry, resolver)
+                text, hidden = _resolve_entry(entry, resolver)
             except TemplateError as error:
                 problems.append(entry.source.problem(f"config `{entry.key}`: {error}"))
                 continue
-            is_hidden_place = bool(hidden) and key in _PATH_KEYS
+            is_hidden_path = bool(hidden) and key in _PATH_KEYS
             refused = resolver.policy.config_refusals(
                 key, text, resolver.folders, is_literal=is_literal(entry.template)
             )
-            reason = next(refused, None) or (resolver.policy.bucket_refusal(text) if is_hidden_place else None)
+            reason = next(refused, None) or (resolver.policy.bucket_refusal(text) if is_hidden_path else None)
             if reason is not None:
                 problems.append(entry.source.problem(f"config `{entry.key}` {reason}"))
             location = properties[entry.key] = self._absolute(entry, text)
-            if is_hidden_place:
-                way = os.path.relpath(entry.folder, next(iter(resolver.folders), entry.folder))
-                places[location] = as_seen(entry.template, way, is_relative=location != text)
+            if is_hidden_path:
+                prefix = os.path.relpath(entry.folder, next(iter(resolver.folders), entry.folder))
+                hidden_locations[location] = rebase(entry.template, prefix, is_relative=location != text)
             elif location != text:
                 relative.add(location)
             secrets |= hidden
             if is_sensitive(entry.key, text):
                 secrets.add(text)
-        problems = problems or self._placed(self.read(properties)[1])
+        problems = problems or self._at_sources(self.read(properties)[1])
         if problems:
             raise ManifestError(problems)
         return ResolvedConfig(
             properties=properties,
             secrets=frozenset(secrets - {""}),
-            places=places,
+            hidden_locations=hidden_locations,
             relative=frozenset(relative),
             hosts=resolver.policy.hosts,
             allows_outside=resolver.policy.places_outside,
@@ -182,17 +185,17 @@ class ConfigText:
         return {entry.key: self._text(entry, folder) for entry in self.entries}
 
     def _text(self, entry: ConfigEntry, folder: str) -> str:
-        moved = os.path.relpath(entry.folder, folder)
-        text = as_seen(entry.template, moved)
+        prefix = os.path.relpath(entry.folder, folder)
+        text = rebase(entry.template, prefix)
         starts_relative = isinstance(next(iter(entry.template), None), str) and locations.absolute(text, "/") != text
         if not starts_relative or self.plain_key(entry) not in _PATH_KEYS:
             return text
-        path = os.path.normpath(f"{moved}/{text}")
+        path = os.path.normpath(f"{prefix}/{text}")
         return path if path == "." or path.startswith("..") else f"./{path}"
 
 
 def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
-    """Yield the files that a ``config`` reads, or that pylance reads for it, each with its key."""
+    """Yield the key and path of each file that lancens or pylance reads for a ``config``."""
     for entry in config.entries:
         named = [part.name for part in entry.template if isinstance(part, Placeholder) and part.scheme == "file"]
         yield from ((entry.key, os.path.normpath(os.path.join(entry.folder, name))) for name in named)  # noqa: PTH118
@@ -200,7 +203,8 @@ def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
             yield entry.key, os.path.abspath(as_written(entry.template))  # noqa: PTH100 - links are not followed
 
 
-def _filled(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
+def _resolve_entry(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
+    """Return an entry's value, and the parts of it that come from the environment or a file."""
     text, hidden = "", set()
     for part in entry.template:
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""``defaults`` of the manifest, of a catalog and of a namespace, merged into the blocks below.
+"""Merge the ``defaults`` of the manifest, a catalog and a namespace into the blocks below them.
 
 The nearest one wins. Properties merge by key; ``{unset: true}`` instead of a value removes a key. Defaults are merged
 as nodes before a block is read, so that all checks hold for them and every error has its own position.
@@ -30,7 +30,7 @@ class Defaults:
 
     tables: Mapping = field(default_factory=lambda: _NOTHING)
     namespaces: Mapping = field(default_factory=lambda: _NOTHING)
-    alike: dict[BlockText | None, tuple[Any, ...]] = field(default_factory=dict, compare=False)
+    tables_by_text: dict[BlockText | None, tuple[Any, ...]] = field(default_factory=dict, compare=False)
     """The fields of tables with these defaults, by the text of their blocks: equal blocks give equal tables."""
 
     def below(self, blocks: BlockReader, node: Node, subject: str, problem: PropertyProblem) -> Defaults:
@@ -44,28 +44,28 @@ class Defaults:
         label = f"the defaults of {subject}"
         blocks.read(DefaultsBlock, written, label, tuple(_KINDS))
         return Defaults(
-            tables=_overlaid(self.tables, blocks, written, "tables", label, problem),
-            namespaces=_overlaid(self.namespaces, blocks, written, "namespaces", label, problem),
+            tables=_merge_level(self.tables, blocks, written, "tables", label, problem),
+            namespaces=_merge_level(self.namespaces, blocks, written, "namespaces", label, problem),
         )
 
     def table(self, blocks: BlockReader, node: Node, subject: str) -> Node:
         """Return a table's block with the defaults."""
-        return _filled(self.tables, *_apart(blocks, node, subject))
+        return _apply_defaults(self.tables, *_split_unset(blocks, node, subject))
 
     def namespace(self, blocks: BlockReader, node: Node, subject: str) -> Node:
-        """Return a namespace's block with the defaults; a path takes none."""
-        claimed = any(key in entries_of(node) for key in (_PROPERTIES, "absent", "protect"))
-        return _filled(self.namespaces if claimed else _NOTHING, *_apart(blocks, node, subject))
+        """Return a namespace's block with the defaults, unless it only leads to other blocks."""
+        is_managed = any(key in entries_of(node) for key in (_PROPERTIES, "absent", "protect"))
+        return _apply_defaults(self.namespaces if is_managed else _NOTHING, *_split_unset(blocks, node, subject))
 
 
-def _overlaid(
+def _merge_level(
     above: Mapping, blocks: BlockReader, written: Node, kind: str, label: str, problem: PropertyProblem
 ) -> Mapping:
     node = entries_of(written).get(kind)
     if node is None:
         return above
     subject = f"{label} for {kind}"
-    block_node, unset = _apart(blocks, node, subject)
+    block_node, unset = _split_unset(blocks, node, subject)
     block = blocks.read(_KINDS[kind], block_node, subject)
     usable = set() if block is None else block.model_fields_set
     usable_entries = {key: value for key, value in entries_of(block_node).items() if key in usable}
@@ -76,17 +76,17 @@ def _overlaid(
             if reason is not None:  # reported once, and not for every block below
                 blocks.problems.at(properties.pop(key).key_position, reason)
         usable_entries[_PROPERTIES] = block_at(usable_entries[_PROPERTIES], properties)
-    return _merged(above, block_at(block_node, usable_entries), unset)
+    return _merge(above, block_at(block_node, usable_entries), unset)
 
 
-def _filled(defaults: Mapping, node: Node, unset: set[str]) -> Node:
+def _apply_defaults(defaults: Mapping, node: Node, unset: set[str]) -> Node:
     """Return the block at ``node`` with the defaults; an absent one takes none."""
     absent = entries_of(node).get("absent")
     is_absent = isinstance(absent, ScalarNode) and absent.text.lower() != "false"
-    return _merged(defaults, node, unset) if defaults and is_block(node) and not is_absent else node
+    return _merge(defaults, node, unset) if defaults and is_block(node) and not is_absent else node
 
 
-def _merged(above: Mapping, node: Node, unset: set[str]) -> Mapping:
+def _merge(above: Mapping, node: Node, unset: set[str]) -> Mapping:
     """Return the block at ``node`` with the keys of ``above`` that it lacks."""
     entries = entries_of(node)
     merged = block_at(node, {**above, **entries})
@@ -97,8 +97,8 @@ def _merged(above: Mapping, node: Node, unset: set[str]) -> Mapping:
     return merged
 
 
-def _apart(blocks: BlockReader, node: Node, subject: str) -> tuple[Node, set[str]]:
-    """Return ``node`` without its unset properties, and their keys."""
+def _split_unset(blocks: BlockReader, node: Node, subject: str) -> tuple[Node, set[str]]:
+    """Split off the properties of a block that are ``{unset: true}``; return the rest, and their keys."""
     written = entries_of(node).get(_PROPERTIES)
     unset = {key: value for key, value in entries_of(written).items() if isinstance(value, Mapping)}
     if written is None or not unset:

@@ -1,4 +1,4 @@
-"""From a user's paths to the merged content of all files and their includes."""
+"""Read the files at a user's paths and their includes, and merge them into one document."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from reconciler.model.errors import LancensError
 from reconciler.model.pipes import read_file_or_pipe
 
 _SUFFIXES = (".yaml", ".yml")
-_OF_VARIABLES = (".vars.yaml", ".vars.yml")
+_VARIABLES_SUFFIXES = (".vars.yaml", ".vars.yml")
 VARIABLES_FILE = "lancens.vars.yaml"
 """The file of variables that is read if it is in the folder of the manifest."""
 _MAX_FILES = 10_000
-_LEADS_OUT = "leads out of the manifest's folder; --allow-outside lets it be read"
+_OUTSIDE = "leads out of the manifest's folder; --allow-outside lets it be read"
 _is_file, _is_dir = os.path.isfile, os.path.isdir  # unlike a Path's, these raise for no path
 STDIN = "-"
 """The path of standard input; its relative paths start at the current folder."""
@@ -55,13 +55,13 @@ def _folder_of(path: Path) -> str:
 
 
 class Content:
-    """The merged content of all files read so far; not ``complete`` where a file could not be read."""
+    """The merged content ``root`` of all files read so far; ``complete`` is false if one could not be read."""
 
     def __init__(self, problems: Problems, resolver: Resolver) -> None:
         self._problems = problems
         self._resolver = resolver
         self._seen: set[str] = set()
-        self._open: list[str] = []
+        self._including: list[str] = []
         self.root = Mapping(0, 0)
         self.complete = True
 
@@ -82,13 +82,13 @@ class Content:
             if self._may_read(entry):
                 self._read(os.path.realpath(entry), os.fspath(entry))
             else:
-                self._problems.in_file(os.fspath(entry), _LEADS_OUT)
+                self._problems.in_file(os.fspath(entry), _OUTSIDE)
 
     def _read(self, path: str, shown_path: str) -> None:
         if path in self._seen:
             return
         self._seen.add(path)
-        data = self._data(path, shown_path)
+        data = self._read_bytes(path, shown_path)
         if data is None:
             self.complete = False
             return
@@ -106,11 +106,11 @@ class Content:
         include = document.pop("include", None)
         self._merge(self.root, document, ())
         if include is not None:
-            self._open.append(path)
-            self._follow(include, Path(path).parent)
-            self._open.pop()
+            self._including.append(path)
+            self._read_includes(include, Path(path).parent)
+            self._including.pop()
 
-    def _data(self, path: str, shown_path: str) -> bytes | None:
+    def _read_bytes(self, path: str, shown_path: str) -> bytes | None:
         if shown_path == STDIN:
             return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         try:
@@ -121,7 +121,7 @@ class Content:
 
     # ---- includes
 
-    def _follow(self, include: Node, folder: Path) -> None:
+    def _read_includes(self, include: Node, folder: Path) -> None:
         if not isinstance(include, Sequence):
             if not is_block(include):
                 self._problems.at(include.position, "`include` is not a list; expected paths such as [teams/*.yaml]")
@@ -132,14 +132,14 @@ class Content:
             elif "${" in item.text:
                 self._problems.at(item.position, f"include `{item.text}`: placeholders do not work in `include`")
             else:
-                for problem in self._include(item.text, folder):
+                for problem in self._read_include(item.text, folder):
                     self._problems.at(item.position, f"include `{item.text}` {problem}")
 
-    def _include(self, pattern: str, folder: Path) -> Iterator[str]:
+    def _read_include(self, pattern: str, folder: Path) -> Iterator[str]:
         """Read the files that ``pattern`` matches, and yield its errors."""
         if not self._may_read(folder / _fixed_part(pattern)):
             # No error may reveal whether a file outside exists.
-            yield _LEADS_OUT
+            yield _OUTSIDE
             return
         if ".." in dropwhile(lambda part: not has_magic(part), Path(pattern).parts):
             # Each `**/..` would walk the whole tree again for every folder found.
@@ -151,11 +151,13 @@ class Content:
         for name in names:
             path = os.path.realpath(folder / name)
             if not self._may_read(path):
-                yield _LEADS_OUT
+                yield _OUTSIDE
                 return
-            if path in self._open:
+            if path in self._including:
                 if not has_magic(pattern):
-                    chain = " -> ".join(Path(step).name for step in [*self._open[self._open.index(path) :], path])
+                    chain = " -> ".join(
+                        Path(step).name for step in [*self._including[self._including.index(path) :], path]
+                    )
                     yield f"makes a dependency cycle: {chain}"
             elif len(self._problems.files) >= _MAX_FILES:
                 yield f"is one too many; a manifest has at most {_MAX_FILES:,} files"
@@ -189,7 +191,7 @@ class Content:
 
 
 def _is_manifest(name: str) -> bool:
-    return name.endswith(_SUFFIXES) and not name.endswith(_OF_VARIABLES)
+    return name.endswith(_SUFFIXES) and not name.endswith(_VARIABLES_SUFFIXES)
 
 
 def _fixed_part(pattern: str) -> str:
@@ -201,7 +203,7 @@ def _matches(pattern: str, folder: Path) -> list[str]:
     # Path.glob takes no absolute pattern, and matches hidden files.
     names = iglob(pattern, root_dir=folder, recursive=True) if has_magic(pattern) else [pattern]  # noqa: PTH207
     files = (name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
-    return sorted(name for name in files if name == pattern or not name.endswith(_OF_VARIABLES))
+    return sorted(name for name in files if name == pattern or not name.endswith(_VARIABLES_SUFFIXES))
 
 
 def _no_match(pattern: str, folder: Path) -> str:
@@ -228,7 +230,7 @@ def read_variables_beside(folders: SequenceOf[str], policy: Policy) -> dict[str,
         if not _is_file(path):
             continue
         if not policy.may_read(os.path.realpath(path), folders):
-            raise LancensError(f"{path} {_LEADS_OUT}")
+            raise LancensError(f"{path} {_OUTSIDE}")
         variables |= read_variables(path)
     return variables
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.manifest.blocks import BlockReader
-from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.config import ConfigEntry, ConfigText, Implementation, Implementations
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.files import Content, folders_of, read_files, read_variables_beside
@@ -70,7 +70,7 @@ def load(
         if not problems.files:
             problems.raise_if_any()
         blocks = BlockReader(problems, resolver, traced)
-        return _Loading(problems, resolver, blocks, content, implementations).manifest({**beside, **variables})
+        return _Loader(problems, resolver, blocks, content, implementations).manifest({**beside, **variables})
 
 
 @contextmanager
@@ -106,7 +106,9 @@ def manifest_of_service(impl: str, implementation: Implementation, properties: M
 
 
 @dataclass(frozen=True, slots=True)
-class _Loading:
+class _Loader:
+    """Reads the merged content of all files as a manifest."""
+
     _problems: Problems
     _resolver: Resolver
     _blocks: BlockReader
@@ -114,25 +116,28 @@ class _Loading:
     _implementations: Implementations
 
     def manifest(self, variables: MappingOf[str, str]) -> Manifest:
-        """Return the manifest; ``variables`` are the variables that it should use."""
+        """Return the manifest; a name in ``variables`` that it does not use is an error or a warning."""
         root, subject, folder = self._content.root, "the manifest", self._resolver.folders[0]
         top = self._blocks.read(ManifestFile, root, subject, ("catalogs", "defaults")) or ManifestFile()
         is_part = root and not {"name", "version"} & root.keys()
         included = "; if another manifest includes this file, give that one" if is_part else ""
         self._require(root, "name", subject, f"expected a name, such as `name: feature-store`{included}")
-        name, identity = self._name(root, subject), self._verbatim(root, "id", subject) if "id" in root else None
+        name, identity = (
+            self._manifest_name(root, subject),
+            self._verbatim(root, "id", subject) if "id" in root else None,
+        )
         self._require(root, "version", subject, "expected `version: 1`")
         if "schemas" in root:
             self._blocks.read_schemas(top.schemas, root["schemas"])
         nodes = self._blocks.children(root, "catalogs", subject)
         self._require(root, "catalogs", subject, "expected a block with a name for each catalog")
         owners = {each: owner_name(name, each, identity) for each in nodes}
-        read = {each: pair for each, node in nodes.items() if (pair := self._catalog(owners[each], each, node))}
-        catalogs = self._with_mirrors(read, nodes)
+        read = {each: pair for each, node in nodes.items() if (pair := self._read_catalog(owners[each], each, node))}
+        catalogs = self._add_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
         # An unreadable part may use them.
-        warnings = () if self._problems else tuple(self._unused(variables))
+        warnings = () if self._problems else tuple(self._check_unused(variables))
         self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
@@ -149,10 +154,10 @@ class _Loading:
             identity=identity,
         )
 
-    def _with_mirrors(
-        self, read: MappingOf[str, tuple[ManifestCatalog, CatalogReader]], nodes: MappingOf[str, Node]
+    def _add_mirrors(
+        self, read: MappingOf[str, tuple[ManifestCatalog, CatalogBlockReader]], nodes: MappingOf[str, Node]
     ) -> dict[str, ManifestCatalog]:
-        """Return the catalogs with their mirrors, which need all catalogs."""
+        """Return the catalogs with their mirrors, which can be read once all catalogs are."""
         readers = {name: reader for name, (_, reader) in read.items()}
         optional_mirrors = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
         mirrors = {name: mirror for name, mirror in optional_mirrors.items() if mirror is not None}
@@ -165,7 +170,7 @@ class _Loading:
             for name, (catalog, _) in read.items()
         }
 
-    def _unused(self, variables: MappingOf[str, str]) -> Iterator[Problem]:
+    def _check_unused(self, variables: MappingOf[str, str]) -> Iterator[Problem]:
         """Yield the unused variables of files, which several manifests may share; reject others as typos."""
         used = self._resolver.used
         for name in sorted(variables.keys() - used):
@@ -180,7 +185,7 @@ class _Loading:
         if key not in entries_of(node) and self._content.complete:
             self._problems.at(node.key_position, f"{subject} has no `{key}`; {expected}")
 
-    def _name(self, root: Mapping, subject: str) -> str:
+    def _manifest_name(self, root: Mapping, subject: str) -> str:
         name = root.get("name")
         if isinstance(name, ScalarNode) and is_unresolved(name.text):
             return name.text
@@ -202,7 +207,7 @@ class _Loading:
             return None
         return value.text
 
-    def _catalog(self, owner: str, name: str, node: Node) -> tuple[ManifestCatalog, CatalogReader] | None:
+    def _read_catalog(self, owner: str, name: str, node: Node) -> tuple[ManifestCatalog, CatalogBlockReader] | None:
         subject = f"catalog {name}"
         reason = check_name(name)
         if reason is not None and not is_unresolved(name):
@@ -213,9 +218,9 @@ class _Loading:
             self._require(node, "impl", subject, f"expected one of {names}")
         if block is None or not isinstance(node, Mapping):
             return None
-        config = self._config(name, node)
+        config = self._read_config(name, node)
         capabilities = config.implementation.capabilities if config is not None else Capabilities()
-        reader = CatalogReader(
+        reader = CatalogBlockReader(
             self._blocks,
             name,
             config.impl if config is not None else "this impl",
@@ -240,7 +245,7 @@ class _Loading:
             suppress=self._suppressions(name, block.suppress, node.get("suppress")),
             policies=tuple(read_policies(reader, node)),
         )
-        return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
+        return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.hidden_locations), reader
 
     def _suppressions(self, catalog: str, blocks: list[SuppressBlock], node: Node | None) -> tuple[Suppression, ...]:
         items = node if blocks and isinstance(node, Sequence) else []  # a list with an error is read as empty
@@ -249,7 +254,7 @@ class _Loading:
             for block, item in zip(blocks, items, strict=True)
         )
 
-    def _config(self, name: str, node: Mapping) -> ConfigText | None:
+    def _read_config(self, name: str, node: Mapping) -> ConfigText | None:
         subject = f"catalog {name}"
         entries = tuple(self._config_entries(node, subject))
         impl = self._verbatim(node, "impl", subject)

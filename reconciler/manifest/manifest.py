@@ -33,7 +33,7 @@ class ManifestCatalog:
     desired: DesiredCatalog = field(repr=False)
     config: ConfigText = field(repr=False)
     _resolver: Resolver = field(repr=False)
-    places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hidden_locations: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The locations with values of the environment or a file, and their text in the manifest."""
 
     def resolve_config(self) -> ResolvedConfig:
@@ -172,7 +172,7 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
     alike: dict[tuple[object, ...], bytes] = {}
     for identifier, table in sorted(catalog.desired.tables.items()):
         location = table.location
-        if location is not None and (hidden := _hidden_part(location, catalog.places)):
+        if location is not None and (hidden := _hidden_part(location, catalog.hidden_locations)):
             location = slow_digest(hidden, catalog.name) + location.removeprefix(hidden)
         elif identifier in relative:
             inside = relative[identifier].removeprefix(f"{folder}/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.models import MirrorBlock
 from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
@@ -15,7 +15,9 @@ from reconciler.model.desired import DesiredMirror
 from reconciler.model.names import Identifier
 
 
-def read_mirror(reader: CatalogReader, node: Node, readers: Mapping[str, CatalogReader]) -> DesiredMirror | None:
+def read_mirror(
+    reader: CatalogBlockReader, node: Node, readers: Mapping[str, CatalogBlockReader]
+) -> DesiredMirror | None:
     """Return the mirror of the catalog whose block is ``node``, None without one.
 
     Errors go to the reader's problems.
@@ -29,30 +31,30 @@ def read_mirror(reader: CatalogReader, node: Node, readers: Mapping[str, Catalog
     if written is None:
         return None
     block = reader.blocks.read(MirrorBlock, written, f"the mirror of {reader.catalog}")
-    return None if block is None else _Reading(reader, written, block, readers).mirror()
+    return None if block is None else _MirrorReader(reader, written, block, readers).mirror()
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """One mirror, checked against both its catalogs."""
+class _MirrorReader:
+    """Reads one ``mirror`` block, and checks it against both catalogs."""
 
-    reader: CatalogReader
+    reader: CatalogBlockReader
     written: Node
     block: MirrorBlock
-    readers: Mapping[str, CatalogReader]
+    readers: Mapping[str, CatalogBlockReader]
 
     def mirror(self) -> DesiredMirror | None:
-        origin = self._origin()
+        origin = self._read_origin()
         if origin is None:
             return None
-        blocks, followed = self.reader.blocks, self.readers[origin].capabilities
+        blocks, source_capabilities = self.reader.blocks, self.readers[origin].capabilities
         select = entries_of(self.written).get("select")
         return DesiredMirror(
             origin,
             blocks.problems.source(self.written.key_position),
-            blocks.scope(self.block.select, select, f"`select` in {self._subject}", followed),
-            self._into(),
-            dict(self._names(followed)),
+            blocks.scope(self.block.select, select, f"`select` in {self._subject}", source_capabilities),
+            self._read_into(),
+            dict(self._read_names(source_capabilities)),
             self.reader.mirror_defaults,
         )
 
@@ -63,7 +65,7 @@ class _Reading:
     def _problem(self, position: Position, message: str) -> None:
         self.reader.blocks.problems.at(position, message)
 
-    def _origin(self) -> str | None:
+    def _read_origin(self) -> str | None:
         """Return the catalog to follow, None for an unknown name."""
         name, node = self.block.origin, entries_of(self.written).get("from")
         catalogs = [other for other in self.readers if other != self.reader.catalog]
@@ -79,35 +81,35 @@ class _Reading:
             self._problem(node.position, f"`from` in {self._subject} is `{name}`, {known}")
         return None
 
-    def _into(self) -> Identifier:
-        reader, able = self.reader, self.reader.capabilities
+    def _read_into(self) -> Identifier:
+        reader, capabilities = self.reader, self.reader.capabilities
         node = entries_of(self.written).get("into")
         if node is None:
             return ()
         subject = f"`into` in {self._subject}"
         for name, item in zip(self.block.into, node if isinstance(node, Sequence) else [], strict=False):
-            reason = able.name_problem(name) if reader.blocks.is_known(item) else None
+            reason = capabilities.name_problem(name) if reader.blocks.is_known(item) else None
             if reason is not None:
                 self._problem(item.position, f"{subject} ({reader.impl}): `{name}`: {reason}")
-        into = tuple(able.folded(name) for name in self.block.into)
-        most = able.table_depths[1]
+        into = tuple(capabilities.folded(name) for name in self.block.into)
+        most = capabilities.table_depths[1]
         if most is not None and len(into) > most:
-            problem = able.table_depth_problem(len(into))
+            problem = capabilities.table_depth_problem(len(into))
             self._problem(node.position, f"{subject} ({reader.impl}): tables below it are {problem}")
         elif into and not reader.scope.reaches(into):
             scope = ", ".join(reader.scope.patterns)
             self._problem(node.position, f"{subject} is outside of the catalog's scope: {scope}")
         return into
 
-    def _names(self, followed: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
-        """Yield each name in the source with its name here."""
+    def _read_names(self, source_capabilities: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
+        """Yield each renamed table: its name in the source, and in this catalog."""
         blocks, subject = self.reader.blocks, f"`names` in {self._subject}"
         first: dict[Identifier, Position] = {}
         for key, node in entries_of(entries_of(self.written).get("names")).items():
             value = self.block.names.get(key)
             if value is None or is_unresolved(key) or not blocks.is_known(node):
                 continue
-            origin = blocks.path(key, node.key_position, subject, followed)
+            origin = blocks.path(key, node.key_position, subject, source_capabilities)
             to = blocks.path(value, node.position, subject, self.reader.capabilities)
             if origin is None or to is None:
                 continue

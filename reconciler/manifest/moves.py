@@ -1,4 +1,4 @@
-"""The ``moved`` of a catalog: its renamed tables and namespaces."""
+"""Read the ``moved`` entries of a catalog: its renamed tables and namespaces."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
-from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.models import MovedBlock
 from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
 from reconciler.model.display import did_you_mean
 from reconciler.model.names import Identifier
 
-_MOST_HINTS = 10  # each is a search through the names of the whole catalog
+_MAX_HINTS = 10  # each is a search through the names of the whole catalog
 
 _Block: TypeAlias = DesiredTable | DesiredNamespace | None
 
 
-def read_moves(reader: CatalogReader, moved: list[MovedBlock], node: Node) -> tuple[DesiredMove, ...]:
+def read_moves(reader: CatalogBlockReader, moved: list[MovedBlock], node: Node) -> tuple[DesiredMove, ...]:
     """Return the moves of a catalog's block, in no particular order; errors go to the reader's problems.
 
     Args:
@@ -30,12 +30,12 @@ def read_moves(reader: CatalogReader, moved: list[MovedBlock], node: Node) -> tu
     """
     written = entries_of(node).get("moved")
     items = written if moved and isinstance(written, Sequence) else []  # a list with an error is read as empty
-    return tuple(_Moves(reader, list(_lines(reader, moved, items))).checked())
+    return tuple(_MoveChecker(reader, list(_read_lines(reader, moved, items))).valid_moves())
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """The two names of one entry, folded as the catalog folds them, and the entry."""
+class _MoveLine:
+    """One entry of ``moved``: the old and the new name, folded as the catalog folds them, and its node."""
 
     origin: Identifier
     to: Identifier
@@ -46,9 +46,9 @@ class _Line:
         return entries_of(self.node)[key].position
 
 
-def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) -> Iterator[_Line]:
+def _read_lines(reader: CatalogBlockReader, moved: list[MovedBlock], items: list[Node]) -> Iterator[_MoveLine]:
     """Yield the entries with valid names."""
-    suffix, able = f"in `moved` ({reader.impl})", reader.capabilities
+    suffix, capabilities = f"in `moved` ({reader.impl})", reader.capabilities
     for block, item in zip(moved, items, strict=True):
         entries = entries_of(item)
         if not all(map(reader.blocks.is_known, entries.values())):
@@ -56,21 +56,21 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
         texts = {"from": block.origin, "to": block.to}
         is_glob = "*" in block.origin + block.to
         paths = [
-            # A star stands for a part of a name: that of an `x` is as good as any.
+            # To check the names, replace each star by a letter that is valid in every name.
             reader.blocks.path(
-                text.replace("*", "x") if is_glob else text, entries[key].position, f"`{key}` {suffix}", able
+                text.replace("*", "x") if is_glob else text, entries[key].position, f"`{key}` {suffix}", capabilities
             )
             for key, text in texts.items()
         ]
         if is_glob and None not in paths:
-            paths = [tuple(map(able.folded, text.split("/"))) for text in texts.values()]
+            paths = [tuple(map(capabilities.folded, text.split("/"))) for text in texts.values()]
         origin, to = paths
         if origin is not None and to is not None:
-            yield _Line(origin, to, item, is_glob)
+            yield _MoveLine(origin, to, item, is_glob)
 
 
-def _carried(names: Identifier, old: Identifier, new: Identifier) -> Identifier | None:
-    """Return the name that an object at or below ``old`` has once ``old`` is ``new``; None for any other object.
+def _name_after_move(names: Identifier, old: Identifier, new: Identifier) -> Identifier | None:
+    """Return the name of the object ``names`` after ``old`` becomes ``new``; None if it is not at or below ``old``.
 
     Each star stands for the same part of a name in both.
     """
@@ -84,22 +84,22 @@ def _carried(names: Identifier, old: Identifier, new: Identifier) -> Identifier 
 
 
 @dataclass
-class _Moves:
+class _MoveChecker:
     """The entries of one catalog, checked against its blocks and each other."""
 
-    reader: CatalogReader
-    lines: list[_Line]
+    reader: CatalogBlockReader
+    lines: list[_MoveLine]
     _first: dict[tuple[str, bool, Identifier], Position] = field(default_factory=dict)
     _origins: set[Identifier] = field(default_factory=set)
-    _namespaces: dict[Identifier, _Line] = field(default_factory=dict)
-    _globs: dict[bool, list[_Line]] = field(default_factory=lambda: {True: [], False: []})
+    _namespaces: dict[Identifier, _MoveLine] = field(default_factory=dict)
+    _globs: dict[bool, list[_MoveLine]] = field(default_factory=lambda: {True: [], False: []})
 
-    def checked(self) -> Iterator[DesiredMove]:
+    def valid_moves(self) -> Iterator[DesiredMove]:
         """Yield the moves of the entries without an error."""
         problems = self.reader.blocks.problems
         exact = [line for line in self.lines if not line.is_glob]
         taken = {names for line in exact for names in (line.origin, line.to)}
-        expanded = [each for line in self.lines if line.is_glob for each in self._expanded(line, taken)]
+        expanded = [each for line in self.lines if line.is_glob for each in self._expand_stars(line, taken)]
         lines = [*exact, *expanded]
         self._origins = {line.origin for line in lines}
         self._namespaces = {line.to: line for line in lines if line.to not in self.reader.tables}
@@ -115,8 +115,8 @@ class _Moves:
                 shown = "/".join(line.origin if key == "from" else line.to)
                 problems.at(line.position(key), f"`{key}` in `moved`: `{shown}` {message}")
 
-    def _expanded(self, line: _Line, taken: Collection[Identifier]) -> Iterator[_Line]:
-        """Yield an entry for each block that an entry with stars means.
+    def _expand_stars(self, line: _MoveLine, taken: Collection[Identifier]) -> Iterator[_MoveLine]:
+        """Yield an entry for each block that matches an entry with stars.
 
         A name in ``taken`` has an entry of its own, and a table that keeps its block stays.
         """
@@ -131,7 +131,7 @@ class _Moves:
             [
                 (old, names)
                 for names in each
-                if len(names) == len(line.to) and (old := _carried(names, line.to, line.origin))
+                if len(names) == len(line.to) and (old := _name_after_move(names, line.to, line.origin))
             ]
             for each in blocks
         ]
@@ -150,9 +150,9 @@ class _Moves:
                 both = f"`{'/'.join(first[old])}` and `{'/'.join(names)}`"
                 problems.at(line.position("from"), f"`from` in `moved`: `{'/'.join(old)}` would become {both}")
             first[old] = names
-            yield _Line(old, names, line.node)
+            yield _MoveLine(old, names, line.node)
 
-    def _problems(self, line: _Line, block: _Block) -> Iterator[tuple[str, str]]:
+    def _problems(self, line: _MoveLine, block: _Block) -> Iterator[tuple[str, str]]:
         """Yield the errors in an entry, each with the key it is about; the first one counts."""
         reader, is_table = self.reader, isinstance(block, DesiredTable)
         if block is None:
@@ -176,7 +176,7 @@ class _Moves:
             first = self._first.setdefault((key, is_table, names), line.position(key))
             if first != line.position(key):
                 yield key, f"is a duplicate, first at {reader.blocks.problems.shown(first)}"
-        before = self._before(line, is_table=is_table)
+        before = self._earlier_move(line, is_table=is_table)
         if before is not None:
             other, origin = before
             earlier, old, new = reader.blocks.problems.shown(other.node.position), "/".join(origin), "/".join(line.to)
@@ -188,21 +188,23 @@ class _Moves:
                 ),
             )
 
-    def _before(self, line: _Line, *, is_table: bool) -> tuple[_Line, Identifier] | None:
-        """Return the entry that moves something to the old name of ``line``, and that object's own old name."""
+    def _earlier_move(self, line: _MoveLine, *, is_table: bool) -> tuple[_MoveLine, Identifier] | None:
+        """Return an entry whose target is the old name of ``line``, and the name from which it moves that object."""
         parents = (line.origin[:depth] for depth in range(len(line.origin) - 1, 0, -1))
         earlier = [self._namespaces[parent] for parent in parents if parent in self._namespaces]
         earlier += [glob for glob in self._globs[is_table] if len(glob.to) == len(line.origin)]
         origins = (
-            (other, _carried(line.origin, other.to, other.origin)) for other in earlier if other.node is not line.node
+            (other, _name_after_move(line.origin, other.to, other.origin))
+            for other in earlier
+            if other.node is not line.node
         )
         return next(((other, name) for other, name in origins if name and name not in self._origins), None)
 
-    def _hint(self, line: _Line) -> str:
+    def _hint(self, line: _MoveLine) -> str:
         expected = "expected a table or a namespace that is in it"
-        if len(self.reader.blocks.problems) >= _MOST_HINTS:
+        if len(self.reader.blocks.problems) >= _MAX_HINTS:
             return expected
-        onward, target = self._onward(line)
+        onward, target = self._later_moves(line)
         if onward is not None:
             next_move = self.reader.blocks.problems.shown(onward.node.position)
             origin, to = "/".join(line.origin), "/".join(target)
@@ -210,12 +212,14 @@ class _Moves:
         known = map("/".join, (*self.reader.tables, *self.reader.namespaces))
         return did_you_mean("/".join(line.to), known, expected)
 
-    def _onward(self, line: _Line) -> tuple[_Line | None, Identifier]:
-        """Return the next entry that moves what ``line`` moves, and the last name of all; no entry for a cycle."""
+    def _later_moves(self, line: _MoveLine) -> tuple[_MoveLine | None, Identifier]:
+        """Follow further moves of the target of ``line``; return the first, None in a cycle, and the last name."""
         first, target, seen = None, line.to, {line.origin}
         while target not in seen:
             seen.add(target)
-            steps = ((other, _carried(target, other.origin, other.to)) for other in self.lines if other is not line)
+            steps = (
+                (other, _name_after_move(target, other.origin, other.to)) for other in self.lines if other is not line
+            )
             onward = next(((other, to) for other, to in steps if to is not None), None)
             if onward is None:
                 return first, target
@@ -223,12 +227,12 @@ class _Moves:
         return None, target
 
     def _depth_problem(self, origin: Identifier, *, is_table: bool) -> str | None:
-        able = self.reader.capabilities
+        capabilities = self.reader.capabilities
         if is_table:
-            problem = able.table_depth_problem(len(origin) - 1)
+            problem = capabilities.table_depth_problem(len(origin) - 1)
             return None if problem is None else f"would be a table {problem}"
-        if len(origin) <= able.fixed_levels:
+        if len(origin) <= capabilities.fixed_levels:
             return "is a level that exists already; it is never created, renamed or dropped"
-        if able.max_depth is not None and len(origin) > able.max_depth:
-            return f"is {len(origin)} levels deep; namespaces have at most {able.max_depth} here"
+        if capabilities.max_depth is not None and len(origin) > capabilities.max_depth:
+            return f"is {len(origin)} levels deep; namespaces have at most {capabilities.max_depth} here"
         return None

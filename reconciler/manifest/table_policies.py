@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.models import PolicyBlock
 from reconciler.manifest.nodes import Node, ScalarNode, Sequence, entries_of
 from reconciler.model.desired import DesiredPolicy
 
 
-def read_policies(reader: CatalogReader, node: Node) -> Iterator[DesiredPolicy]:
+def read_policies(reader: CatalogBlockReader, node: Node) -> Iterator[DesiredPolicy]:
     """Yield the policies in the catalog's block ``node``, in order; errors go to the reader's problems."""
     written, blocks = entries_of(node).get("policies"), reader.blocks
     if isinstance(written, ScalarNode) and written.is_null:

@@ -23,7 +23,7 @@ _SCHEMES = {
 }
 _TOKEN = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<body>[^}]*)\}|\$\{")
 _MAX_FILE_BYTES = 1024 * 1024
-_OF_ENVIRONMENT = "LANCENS_VAR_"
+_ENVIRONMENT_PREFIX = "LANCENS_VAR_"
 
 
 class TemplateError(ValueError):
@@ -60,12 +60,12 @@ class FileValue(str):
 
 def environment_values() -> dict[str, str]:
     """Return the variables in the environment: ``LANCENS_VAR_name`` is the value of ``${var:name}``."""
-    names = (name for name in os.environ if name.startswith(_OF_ENVIRONMENT))
-    return {name.removeprefix(_OF_ENVIRONMENT): os.environ[name] for name in names}
+    names = (name for name in os.environ if name.startswith(_ENVIRONMENT_PREFIX))
+    return {name.removeprefix(_ENVIRONMENT_PREFIX): os.environ[name] for name in names}
 
 
 def is_unresolved(name: str) -> bool:
-    """Return whether ``name`` holds a placeholder: it has an error, or the policy resolves no variables."""
+    """Return whether ``name`` still has a placeholder, which had an error or which the policy does not resolve."""
     return "${" in name
 
 
@@ -95,20 +95,20 @@ def escape(text: str) -> str:
     return text.replace("${", "$${")
 
 
-def as_seen(template: Template, way: str, *, is_relative: bool = False) -> str:
-    """Return the text of ``template`` in a folder from which ``way`` leads to its own.
+def rebase(template: Template, prefix: str, *, is_relative: bool = False) -> str:
+    """Return the text of ``template`` for another folder, from which the path ``prefix`` leads to its own.
 
-    ``is_relative``: its value is a relative path.
+    Paths of ``${file:…}`` are changed, and with ``is_relative`` the value itself, which is a relative path.
     """
-    text = "".join(escape(part) if isinstance(part, str) else str(_moved(part, way)) for part in template)
-    if not is_relative or way == ".":
+    text = "".join(escape(part) if isinstance(part, str) else str(_rebase_file(part, prefix)) for part in template)
+    if not is_relative or prefix == ".":
         return text
-    return f"{'' if way.startswith('..') else './'}{way}/{text.removeprefix('./')}"
+    return f"{'' if prefix.startswith('..') else './'}{prefix}/{text.removeprefix('./')}"
 
 
-def _moved(part: Placeholder, way: str) -> Placeholder:
-    is_relative = part.scheme == "file" and way != "."
-    return replace(part, name=os.path.normpath(f"{way}/{part.name}")) if is_relative else part
+def _rebase_file(part: Placeholder, prefix: str) -> Placeholder:
+    is_relative = part.scheme == "file" and prefix != "."
+    return replace(part, name=os.path.normpath(f"{prefix}/{part.name}")) if is_relative else part
 
 
 def parse_template(text: str) -> Template:
@@ -181,7 +181,7 @@ class Resolver:
         return self.text(template, "") if self.knows(template) else text
 
     def knows(self, template: Template) -> bool:
-        """Return whether the policy lets every placeholder in ``template`` be resolved."""
+        """Return whether the policy allows every placeholder in ``template``."""
         return all(isinstance(part, str) or part.scheme in self.policy.schemes for part in template)
 
     def text(self, template: Template, folder: str) -> str:

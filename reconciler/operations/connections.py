@@ -165,7 +165,7 @@ def catalog_specs(
             name=name,
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
-            secrets=(*config.secrets, *manifest.catalogs[name].places),
+            secrets=(*config.secrets, *manifest.catalogs[name].hidden_locations),
             portable=dict(chain.from_iterable(_portable_forms(manifest.folder, path) for path in config.relative)),
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
@@ -265,9 +265,9 @@ def shown_locations_of(manifest: Manifest) -> dict[str, str]:
         with suppress(ManifestError):
             config = catalog.resolve_config()
             texts |= {location: _relative_to(manifest.folder, location) for location in config.relative} | dict(
-                config.places
+                config.hidden_locations
             )
-        texts |= catalog.places
+        texts |= catalog.hidden_locations
     return texts
 
 

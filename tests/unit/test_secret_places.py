@@ -173,7 +173,7 @@ def test_a_fleet_below_one_root_has_one_place_and_one_slow_digest(
     tables = "".join(f"t{n}: {{location: '${{env:LANCENS_TEST_ROOT}}/own/t{n}.lance'}}, " for n in range(50))
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {{impl: memory, tables: {{{tables}}}}}}}\n")
-    places = reconciler.load(manifest).catalogs["lake"].places
+    places = reconciler.load(manifest).catalogs["lake"].hidden_locations
     assert (len(slow), list(places.values())) == (1, ["${env:LANCENS_TEST_ROOT}"])
 
 
@@ -195,7 +195,7 @@ def test_a_place_is_the_whole_location_where_no_directory_is_from_outside(
     manifest, table = tmp_path / "lancens.yaml", f"{{t: {{location: '{written}'}}}}"
     manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {{impl: memory, tables: {table}}}}}\n")
     lake = reconciler.load(manifest).catalogs["lake"]
-    assert lake.places == {lake.desired.tables["t",].location: written}
+    assert lake.hidden_locations == {lake.desired.tables["t",].location: written}
 
 
 @pytest.mark.parametrize("place", ["${file:root}", "${env:LANCENS_TEST_ROOT}"])
