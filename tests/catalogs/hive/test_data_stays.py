@@ -188,7 +188,7 @@ def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
     catalogs.insert_namespace((name, "late"), {})
     with monkeypatch.context() as patch:
         # As when the database is made after the catalog was found empty.
-        patch.setattr(Databases, "counting", lambda *_: ())
+        patch.setattr(Databases, "load_significant", lambda *_: ())
         with pytest.raises(NamespaceNotEmptyError):
             catalogs.remove_namespace((name,))
     assert catalogs.load_namespace((name,)) == before
