@@ -382,7 +382,7 @@ def _inherited_properties(target: Target[LiveNamespace]) -> dict[str, str]:
     """
     origin_id = target.change.takes_from
     origin = None if origin_id is None else load_namespace(target.backend, target.backend.namespace_id_of(origin_id))
-    foreign = ownership.others(origin.properties) if origin is not None else {}
+    foreign = ownership.foreign_properties(origin.properties) if origin is not None else {}
     return {key: value for key, value in foreign.items() if key not in target.backend.capabilities().namespace_places}
 
 

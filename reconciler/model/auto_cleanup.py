@@ -20,7 +20,7 @@ UNBOUND_REMEDY = (
     "make the change yourself with pylance, which cleans up if the dataset is set to, or keep the data on this machine "
     f"or in {', '.join(f'`{scheme}`' for scheme in sorted(locations.CONDITIONAL))}, and plan again"
 )
-"""The remedy for a reason of :func:`unbound`."""
+"""The remedy for a reason of :func:`why_unbound`."""
 
 CLEANUP_REMEDY = (
     f"delete the key (`lance.dataset(...).delete_config_keys(['{INTERVAL}'])`), make the change yourself with "
@@ -52,7 +52,7 @@ class AutoCleanup:
 
     @property
     def each(self) -> int:
-        """The interval; 0 where any commit may clean up.
+        """The number of commits between clean-ups; 0 if any commit may clean up.
 
         pylance 14 cleans up at every commit for 0, and never for a text that is not a number; a later one may.
         """
@@ -65,7 +65,7 @@ class AutoCleanup:
         return (self.version // each + 1) * each
 
     def reason(self, commits: int) -> str | None:
-        """Return why lancens does not make the next ``commits`` commits, None where none of them may clean up."""
+        """Return why lancens does not make the next ``commits`` commits; None if none of them may clean up."""
         if self.next_due > self.version + commits:
             return None
         return (
@@ -74,8 +74,8 @@ class AutoCleanup:
         )
 
 
-def unbound(location: str) -> str | None:
-    """Return why lancens commits nothing to a dataset at ``location``, None where it can."""
+def why_unbound(location: str) -> str | None:
+    """Return why lancens commits nothing to a dataset at ``location``; None if it can."""
     scheme = locations.scheme(locations.pylance_uri(location))
     # Data in the memory of this process has no other writers.
     if locations.path_of(location) is not None or scheme == "shared-memory" or scheme in locations.CONDITIONAL:

@@ -1,7 +1,7 @@
-"""The renames that a schema asks for, and which of them the data still needs.
+"""Tell which renames of a schema the data still needs.
 
-The data does not tell where a name comes from. So a rename counts as pending while only the old name is there, and as
-done once only the new one is. In a chain (`a` becomes `b`, and `b` becomes `c`) a name can be both.
+The data does not record old names. So a rename counts as pending while the data has only the old name, and as done once
+it has only the new one. In a chain (`a` becomes `b`, and `b` becomes `c`) a name can be an old and a new one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reconciler.model.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class ColumnRenames:
-    """Renames by new name, with the old one: ``pending``, ``done``, and ``unclear`` ones, which nothing decides."""
+    """The old names by new name, of renames that are ``pending``, ``done`` or, undecidable, ``unclear``."""
 
     pending: Mapping[str, str]
     done: Mapping[str, str]
@@ -46,23 +46,22 @@ def rename_problem(column: Column, columns: Iterable[Column]) -> str | None:
     )
 
 
-def resolve(origins: Mapping[str, str], columns: Collection[str]) -> ColumnRenames:
+def sort_renames(origins: Mapping[str, str], columns: Collection[str]) -> ColumnRenames:
     """Sort renames into pending, done and unclear ones, by the columns that the data has.
 
-    ``origins`` has old names by new ones. Columns of a chain that are side by side in the data were all renamed, or are
-    all still to be. They are to be if the chain's first name is among them, and they were if its last one is: one of
-    the two must hold.
+    ``origins`` has old names by new ones. A run is a part of a chain whose names are all in the data. Its renames are
+    pending if it has the chain's first name, and done if it has the last one; with both or neither, they are unclear.
     """
     pending: dict[str, str] = {}
     done: dict[str, str] = {}
     unclear: dict[str, str] = {}
     for chain in _chains(origins):
-        for names in _side_by_side(chain, columns):
-            is_to_do, is_done = chain[0] in names, chain[-1] in names
+        for names in _runs_in_data(chain, columns):
+            is_pending, is_done = chain[0] in names, chain[-1] in names
             for old, new in pairwise(chain):
-                if is_to_do != is_done:
-                    if (old if is_to_do else new) in names:
-                        (pending if is_to_do else done)[new] = old
+                if is_pending != is_done:
+                    if (old if is_pending else new) in names:
+                        (pending if is_pending else done)[new] = old
                 elif old in names or new in names:
                     unclear[new] = old
     return ColumnRenames(pending, done, unclear)
@@ -78,7 +77,8 @@ def _chains(origins: Mapping[str, str]) -> Iterator[list[str]]:
         yield chain
 
 
-def _side_by_side(chain: list[str], columns: Collection[str]) -> Iterator[frozenset[str]]:
-    for is_there, names in groupby(chain, columns.__contains__):
-        if is_there:
+def _runs_in_data(chain: list[str], columns: Collection[str]) -> Iterator[frozenset[str]]:
+    """Yield each longest part of ``chain`` whose names are all in ``columns``."""
+    for is_in_data, names in groupby(chain, columns.__contains__):
+        if is_in_data:
             yield frozenset(names)

@@ -59,12 +59,12 @@ def is_admitted(host: str, allowed: Collection[str] | None) -> bool:
     """Return whether ``host`` is in ``allowed``; ``.example.com`` allows all hosts below it, None any."""
     name = host.lower().rstrip(".")
     return allowed is None or any(
-        name == one or (one.startswith(".") and name.endswith(one)) for one in map(str.lower, allowed)
+        name == pattern or (pattern.startswith(".") and name.endswith(pattern)) for pattern in map(str.lower, allowed)
     )
 
 
 def bucket_of(location: str) -> str | None:
-    """Return the bucket of ``location``, None where it has none; its owner sees the requested names."""
+    """Return the bucket of ``location``; None if it has none."""
     url = _URL.match(location.strip())
     if url is None or url.start(1) or url[1].lower() not in _BUCKETS - _LOCAL:
         return None

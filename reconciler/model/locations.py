@@ -45,7 +45,7 @@ def _split(location: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)  # each location of an apply is compared some twenty times
 def normalise(location: str) -> str:
-    """Return the normal form, which is equal for two locations of one place.
+    """Return the normal form of ``location``; two texts for one place have the same form.
 
     >>> normalise("file:///data//a.lance/"), normalise("s3a://bucket/x/../a/")
     ('/data/a.lance', 's3://bucket/a')
@@ -129,11 +129,11 @@ def scheme(location: str) -> str:
     return _split(location)[0] or "file"
 
 
-def same(one: str | None, other: str | None) -> bool:
-    """Return whether both are one place; two unknown places are."""
-    if one == other:
+def same(location: str | None, other: str | None) -> bool:
+    """Return whether both locations are the same place; None is the same as None only."""
+    if location == other:
         return True
-    return one is not None and other is not None and normalise(one) == normalise(other)
+    return location is not None and other is not None and normalise(location) == normalise(other)
 
 
 def is_under(root: str, location: str) -> bool:
@@ -162,7 +162,7 @@ def absolute(location: str, base: str) -> str:
 
 
 def check(location: str) -> str | None:
-    """Return why ``location`` cannot be used, None when it can.
+    """Return why ``location`` cannot be used; None if it can.
 
     User information, queries and fragments carry credentials (SAS tokens, keys) and are refused.
     """
@@ -185,9 +185,9 @@ def check(location: str) -> str | None:
 
 
 def check_table(location: str) -> str | None:
-    """Return why no table can be at ``location``, None when one can.
+    """Return why no table can be at ``location``; None if one can.
 
-    The lock table of a location is a part of it, and no credential; a root or a file has none.
+    Unlike other locations, that of a table may have a query with the name of a lock table.
 
     >>> check_table("s3+ddb://bucket/a.lance?ddbTableName=locks")
     """
@@ -218,9 +218,9 @@ def redact(location: LocationT) -> LocationT:
 
 
 def objects_of(place: str) -> str:
-    """Return the normal form of where the objects of a normal form are: `s3+ddb` is `s3` with a lock for commits.
+    """Return the place of the objects at ``place``, a normal form: for ``s3+ddb`` the ``s3`` place without its lock.
 
-    The store and the table of the lock are part of a location's identity, and not of the place of its objects.
+    ``s3+ddb`` is S3 with a table of locks. The lock table is part of a location's identity, but not of its objects'.
 
     >>> objects_of("s3+ddb://bucket/a.lance?ddbTableName=locks")
     's3://bucket/a.lance'
@@ -229,10 +229,10 @@ def objects_of(place: str) -> str:
     return place if bucket == place else f"s3:{bucket.partition('?')[0].rstrip('/')}"
 
 
-def and_above(place: str) -> list[str]:
-    """Return a normal form and those of all directories above it.
+def with_ancestors(place: str) -> list[str]:
+    """Return ``place``, a normal form, and the normal forms of all directories above it.
 
-    >>> and_above("/data/a.lance")
+    >>> with_ancestors("/data/a.lance")
     ['', '/data', '/data/a.lance']
     """
     names = place.split("/")
@@ -245,7 +245,7 @@ def place(location: str) -> str:
 
 
 def new_place_in(home: str) -> str:
-    """Return a new, unique place in the directory ``home``, where no other writer writes."""
+    """Return a new, unique location in the directory ``home``, which no other writer uses."""
     return join(home, f"{_NEW_PLACE}{uuid.uuid4().hex}")
 
 
@@ -255,5 +255,5 @@ def is_new_place(name: str) -> bool:
 
 
 def home_of(location: str) -> str:
-    """Return the directory of a place from :func:`new_place_in`; any other location itself."""
+    """Return the directory of a location from :func:`new_place_in`; any other location unchanged."""
     return location.partition(f"/{_NEW_PLACE}")[0]

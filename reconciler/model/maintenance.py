@@ -102,17 +102,17 @@ class Maintain:
         return bool(self.compact or self.indices or self.max_unindexed_rows is not None)
 
     def needs_compaction(self, mergeable: int) -> bool:
-        """Return whether so many fragments to merge are more than asked for."""
+        """Return whether ``mergeable``, a number of fragments, is over the limit of the block."""
         return self.compact is not None and mergeable > self.compact.max_small_fragments
 
-    def stale(self, rows: int, indices: Iterable[LiveIndex]) -> list[LiveIndex]:
-        """Return the indices that lack more of the rows than asked for."""
+    def stale_indices(self, rows: int, indices: Iterable[LiveIndex]) -> list[LiveIndex]:
+        """Return the indices that leave more of ``rows`` unindexed than the block allows."""
         limit = rows if self.max_unindexed_rows is None else self.max_unindexed_rows
         return [index for index in indices if rows - index.rows > limit]
 
-    def updates(self, rows: int, indices: Iterable[LiveIndex], *, is_compacted: bool) -> list[LiveIndex]:
-        """Return the stale indices to update now; those that lose rows to a compaction wait until none follows."""
-        stale = self.stale(rows, indices)
+    def indices_to_update(self, rows: int, indices: Iterable[LiveIndex], *, is_compacted: bool) -> list[LiveIndex]:
+        """Return the stale indices to update now; those that a compaction would shrink wait until none follows."""
+        stale = self.stale_indices(rows, indices)
         remapped = [index for index in stale if index.is_remapped]
         may_follow = self.compact is not None and not all(index.may_wait for index in remapped)
         return remapped if is_compacted or may_follow else stale
@@ -141,12 +141,12 @@ class LiveIndex:
 
     @property
     def is_remapped(self) -> bool:
-        """Whether the index keeps the rows that a compaction rewrites."""
+        """Whether the index still covers rows after a compaction has rewritten them."""
         return not any(kind.is_named(self.type) for kind in (IndexType.ZONEMAP, IndexType.BLOOMFILTER))
 
     @property
     def signature(self) -> str:
-        """What must not change between a plan and its jobs."""
+        """The parameters of the index, as a text: a job is refused if they have changed since the plan."""
         shape = (self.name, self.type, *self.columns, self.metric or "", str(self.num_sub_vectors or ""))
         return " ".join(shape)
 

@@ -31,8 +31,8 @@ DATA = "lancens.data"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
-_CACHED = 2**12
-"""How many lists of keys are cached; the tables of a catalog have few different ones."""
+_MOST_CACHED = 2**12
+"""The number of cached values of ``lancens.keys``; the tables of a catalog have few different ones."""
 _RESERVED = frozenset({"table_type", "external", "external.table.purge", "gc.enabled"})
 
 
@@ -42,12 +42,12 @@ def is_reserved_key(key: str) -> bool:
 
 
 def owner_name(manifest: str, catalog: str, identity: str | None) -> str:
-    """Return the owner of what a manifest, with its ``id`` if it has one, manages in a catalog."""
+    """Return the owner text of a manifest in a catalog, with the manifest's ``id`` if it has one."""
     return f"{manifest}/{catalog}/{identity}" if identity else f"{manifest}/{catalog}"
 
 
 def owner_of(properties: Mapping[str, str]) -> str | None:
-    """Return the owner ``<manifest>/<catalog>``, then ``/<id>`` if it has one; None for an unmanaged object."""
+    """Return the recorded owner, ``<manifest>/<catalog>`` or with ``/<id>``; None for an unmanaged object."""
     return _with_id(properties.get(MANAGED_BY), properties)
 
 
@@ -57,7 +57,7 @@ def _with_id(owner: str | None, properties: Mapping[str, str]) -> str | None:
 
 
 def owner_marks(managed_by: str | None, policy: str | None) -> dict[str, str | None]:
-    """Return the marks of an owner, or of the owner of policies; None for those that an object does not have."""
+    """Return the marks for an owner and an owner of policies, by property key; None for a mark to leave out."""
     (owner, owner_id), (author, author_id) = map(_split, (managed_by, policy))
     return {MANAGED_BY: owner, POLICY: author, MANIFEST_ID: owner_id or author_id}
 
@@ -69,24 +69,24 @@ def _split(owner: str | None) -> tuple[str | None, str | None]:
 
 
 def is_same_owner(mark: str | None, owner: str | None) -> bool:
-    """Return whether the object with the owner ``mark`` is of ``owner``; a mark without an id has any."""
+    """Return whether a recorded owner is ``owner``; a mark without an id matches any id."""
     if mark is None or owner is None:
         return mark is owner
     return mark == owner or (mark.count("/") == 1 and owner.startswith(f"{mark}/"))
 
 
 def is_same_name(mark: str | None, owner: str) -> bool:
-    """Return whether two owners have the name of manifest and catalog in common, whatever their ids are."""
+    """Return whether two owners have the same manifest and catalog name, whatever their ids."""
     return mark is not None and mark.split("/")[:2] == owner.split("/")[:2]
 
 
 def mirror_of(properties: Mapping[str, str]) -> str | None:
-    """Return the catalog that the object mirrors, None where it mirrors none."""
+    """Return the catalog that the object mirrors; None if it mirrors none."""
     return properties.get(MIRROR) or None
 
 
 def policy_of(properties: Mapping[str, str]) -> str | None:
-    """Return the owner of the policies that set properties of the table, None where none did."""
+    """Return the owner of the policies that set properties of the table; None if none did."""
     return _with_id(properties.get(POLICY), properties)
 
 
@@ -100,7 +100,7 @@ def has_data(properties: Mapping[str, str]) -> bool:
     return properties.get(DATA) == "true"
 
 
-def others(properties: Mapping[str, str]) -> dict[str, str]:
+def foreign_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that lancens has not set."""
     ours = recorded_keys(properties)
     return {key: value for key, value in properties.items() if key not in ours and not is_reserved_key(key)}
@@ -109,9 +109,9 @@ def others(properties: Mapping[str, str]) -> dict[str, str]:
 def is_request_true(requested: str | None, chosen: str | None, location: str | None) -> bool:
     """Return whether the marks of the requested location are valid for an entry at ``location``.
 
-    They are valid where there are none, and where the entry is at the location that the service chose instead. They
-    are stale where the service used the requested location, where the entry has moved since, and where an interrupted
-    run did not record the answer.
+    They are valid if there are none, or if the entry is at the location that the service chose instead. They are stale
+    if the service used the requested location, if the entry has moved since, or if an interrupted run did not record
+    the chosen location.
     """
     if requested is None:
         return chosen is None
@@ -126,7 +126,7 @@ def encode_keys(keys: Iterable[str], secret: Collection[str] = ()) -> str:
     return _encoded(frozenset(keys), frozenset(secret))
 
 
-@lru_cache(_CACHED)
+@lru_cache(_MOST_CACHED)
 def _encoded(known: frozenset[str], secret: frozenset[str]) -> str:
     hidden = sorted(known.intersection(secret))
     listed = [*sorted(known.difference(hidden)), *([hidden] if hidden else [])]
@@ -154,7 +154,7 @@ def recorded_tags(properties: Mapping[str, str]) -> frozenset[str]:
     return frozenset(filter(None, properties.get(TAGS, "").split(",")))
 
 
-@lru_cache(_CACHED)
+@lru_cache(_MOST_CACHED)
 def _decoded(text: str | None) -> tuple[frozenset[str], frozenset[str]]:
     """Return the plain keys and the secret keys in a value of ``lancens.keys``."""
     try:

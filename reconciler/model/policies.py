@@ -21,10 +21,10 @@ _Candidates: TypeAlias = tuple[tuple[int, re.Pattern[str] | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class TablePolicy:
-    """What the policies of a table ask for together; of one key, the last policy counts.
+    """What all policies of a table ask for together; the last policy that sets a key counts.
 
     Args:
-        block: the same as a block; its identifier is empty.
+        block: the same in form of a block, with an empty identifier.
         keys: the value of ``lancens.keys``.
         names: the patterns of the policies that set a property.
         writers: the policy behind each value, by keys such as ``properties.owner`` and ``expect.max_versions``.
@@ -42,14 +42,14 @@ class TablePolicy:
         checkers = {key: policy for policy in policies for key in policy.expect}
         properties = {key: policy.properties[key] for key, policy in setters.items()}
         secret = frozenset(key for key, policy in setters.items() if key in policy.secret_keys)
-        used = [policy for policy in policies if any(policy is one for one in setters.values())]
+        used = [policy for policy in policies if any(policy is setter for setter in setters.values())]
         block = DesiredTable(
             id=(),
             source=(used or policies)[-1].source,
             properties=properties,
             secret_keys=secret,
             expect=Expectations(**{key: policy.expect[key] for key, policy in checkers.items()}),
-            maintain=Maintain(**{key: asked for policy in policies for key, asked in policy.maintain.items()}),
+            maintain=Maintain(**{key: value for policy in policies for key, value in policy.maintain.items()}),
         )
         return cls(
             block,
@@ -66,7 +66,7 @@ class Policies:
 
     policies: tuple[DesiredPolicy, ...] = ()
     _known: dict[Identifier, tuple[TablePolicy | None, _Candidates]] = field(default_factory=dict, compare=False)
-    _sums: dict[tuple[int, ...], TablePolicy] = field(default_factory=dict, compare=False)
+    _combinations: dict[tuple[int, ...], TablePolicy] = field(default_factory=dict, compare=False)
 
     def of(self, table: Identifier) -> TablePolicy | None:
         """Return what the policies ask of a table without a block; None if none matches."""
@@ -74,31 +74,31 @@ class Policies:
             return None
         known = self._known.get(table[:-1])
         if known is None:
-            known = self._look(table[:-1])
-        same_for_all, candidates = known
+            known = self._match_namespace(table[:-1])
+        namespace_policy, candidates = known
         if not candidates:
-            return same_for_all
+            return namespace_policy
         name = table[-1]
-        return self._sum(tuple(at for at, names in candidates if names is None or names.fullmatch(name)))
+        return self._combined(tuple(at for at, names in candidates if names is None or names.fullmatch(name)))
 
-    def _look(self, namespace: Identifier) -> tuple[TablePolicy | None, _Candidates]:
-        """Return what holds for all tables of a namespace, or else the policies that depend on the name."""
+    def _match_namespace(self, namespace: Identifier) -> tuple[TablePolicy | None, _Candidates]:
+        """Return the policy for all tables of a namespace; or None, and the positions that depend on names."""
         matching = ((at, policy.match.names_in(namespace)) for at, policy in enumerate(self.policies))
-        candidates = tuple((at, _one_of(names)) for at, names in matching if names)
+        candidates = tuple((at, _any_of(names)) for at, names in matching if names)
         is_same = all(names is None for _, names in candidates)
-        known = (self._sum(tuple(at for at, _ in candidates)), ()) if is_same else (None, candidates)
+        known = (self._combined(tuple(at for at, _ in candidates)), ()) if is_same else (None, candidates)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[namespace] = known
         return known
 
-    def _sum(self, positions: tuple[int, ...]) -> TablePolicy | None:
-        if positions and positions not in self._sums:
-            self._sums[positions] = TablePolicy.of([self.policies[at] for at in positions])
-        return self._sums.get(positions)
+    def _combined(self, positions: tuple[int, ...]) -> TablePolicy | None:
+        if positions and positions not in self._combinations:
+            self._combinations[positions] = TablePolicy.of([self.policies[at] for at in positions])
+        return self._combinations.get(positions)
 
 
-def _one_of(names: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
+def _any_of(names: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
     if ANY_NAME in names:
         return None
-    return names[0] if len(names) == 1 else re.compile("|".join(f"(?:{one.pattern})" for one in names), re.DOTALL)
+    return names[0] if len(names) == 1 else re.compile("|".join(f"(?:{name.pattern})" for name in names), re.DOTALL)

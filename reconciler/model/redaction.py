@@ -111,7 +111,7 @@ def is_hidden(key: str, value: str, shown: Mapping[str, str]) -> bool:
 
 
 def redact_value(key: str, value: str, address: str | None = None, secret: Collection[str] = ()) -> str:
-    """Return ``value``, or a stand-in where it is a secret.
+    """Return ``value``, or a stand-in if it is a secret.
 
     A stand-in is returned unchanged, so that a saved plan keeps its digest when it is read back.
 
@@ -185,7 +185,7 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
     """Return ``text`` with every known secret replaced, in all forms in which services and logs repeat it.
 
     The longest is replaced first, so that no part of one remains. Secrets under four characters stay: they occur in
-    ordinary text. Credentials that nobody told us, such as those in ``AWS_ENDPOINT_URL``, are known by their form.
+    ordinary text. Other credentials, such as those in ``AWS_ENDPOINT_URL``, are recognised by their form.
 
     >>> scrub("no answer from http://me:pw@host:80/x?sig=abc", ())
     'no answer from http://(redacted)@host:80/x?sig=(redacted)'
@@ -207,9 +207,9 @@ def _forms(secret: str) -> frozenset[str]:
     """Return ``secret`` plain, URL-, form-, JSON- and base64-encoded, alone or within a longer text."""
     quoted = {quote(secret, safe="", errors="replace"), quote(secret, errors="replace")}
     quoted.add(quote_plus(secret, errors="replace"))
-    lower = {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in quoted}
-    written = {json.dumps(secret, ensure_ascii=escaped)[1:-1] for escaped in (False, True)}
-    return frozenset({secret, *quoted, *lower, *written, *_base64_forms(_bytes(secret))})
+    lower = {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in quoted}
+    json_forms = {json.dumps(secret, ensure_ascii=escaped)[1:-1] for escaped in (False, True)}
+    return frozenset({secret, *quoted, *lower, *json_forms, *_base64_forms(_bytes(secret))})
 
 
 def _base64_forms(secret: bytes) -> Iterator[str]:

@@ -359,7 +359,7 @@ def hiding_changes(
         location: change
         for change in (changes if capabilities.lists_root else ())
         if change.destination and _enters_location(change)
-        for location in locations.and_above(place_of(change.destination))
+        for location in locations.with_ancestors(place_of(change.destination))
     }
 
 

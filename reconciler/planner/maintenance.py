@@ -190,7 +190,7 @@ class _Dataset:
         if is_compacted:
             now = LaterNeed(upkeep.fragments, upkeep.mergeable, upkeep.mergeable_bytes, {})
             yield self._compaction(ReasonCode.SMALL_FRAGMENTS, upkeep, now)
-        for index in self._wanted.updates(upkeep.rows, upkeep.indices, is_compacted=is_compacted):
+        for index in self._wanted.indices_to_update(upkeep.rows, upkeep.indices, is_compacted=is_compacted):
             vectors = upkeep.vectors.get(index.columns[0], LEAST_VECTORS)
             if not index.rows and vectors < LEAST_VECTORS:
                 yield self._too_few_rows(index.type, index.columns[0], LEAST_VECTORS, vectors)

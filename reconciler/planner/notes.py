@@ -133,7 +133,7 @@ def _properties_left_behind(source: CatalogInput, line: DesiredMove) -> Sequence
     if origin is None or target is None:
         return ()
     places = source.capabilities.namespace_places
-    foreign = ownership.others(origin.properties)
+    foreign = ownership.foreign_properties(origin.properties)
     return sorted(key for key, value in foreign.items() if key not in places and target.properties.get(key) != value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reconciler.model.column_renames import resolve
+from reconciler.model.column_renames import sort_renames
 from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema
 from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
@@ -124,7 +124,9 @@ class SchemaDifference:
 def compare(desired: Schema, actual: Schema) -> SchemaDifference:
     """Return how ``actual``, the columns of data, differ from ``desired``; their order does not count."""
     live = {column.name: column for column in actual}
-    renames = resolve({column.name: column.renamed_from for column in desired if column.renamed_from is not None}, live)
+    renames = sort_renames(
+        {column.name: column.renamed_from for column in desired if column.renamed_from is not None}, live
+    )
     old_names = {*renames.pending.values()}
     has_key = any(key.startswith(PRIMARY_KEY) for column in actual for key in column.metadata)
     missing: list[Column] = []

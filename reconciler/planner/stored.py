@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model import locations, ownership
-from reconciler.model.auto_cleanup import AutoCleanup, unbound
+from reconciler.model.auto_cleanup import AutoCleanup, why_unbound
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredTable, Evolve
 from reconciler.model.live import LiveTable, StorageKind
@@ -96,7 +96,7 @@ def blocked_by_data(
 
 def blocked_commits(location: str, cleanup: AutoCleanup | None, commits: int) -> Why | None:
     """Return why lancens does not make the next ``commits`` commits to a dataset; None if it does."""
-    reason, code = unbound(location), ReasonCode.UNBOUND_COMMIT
+    reason, code = why_unbound(location), ReasonCode.UNBOUND_COMMIT
     if reason is None and cleanup is not None:
         reason, code = cleanup.reason(commits), ReasonCode.CLEANUP_DUE
     return None if reason is None else Why(code, {"location": locations.redact(location), "detail": reason})

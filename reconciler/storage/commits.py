@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import CLEANUP_REMEDY, KEYS, UNBOUND_REMEDY, AutoCleanup, unbound
+from reconciler.model.auto_cleanup import CLEANUP_REMEDY, KEYS, UNBOUND_REMEDY, AutoCleanup, why_unbound
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -215,7 +215,7 @@ class _VersionNamespace(ABC):
         """
         import lance
 
-        reason = unbound(self._location)
+        reason = why_unbound(self._location)
         if reason is not None:
             raise UnsupportedOperationError(f"{locations.redact(self._location)}: {reason}; {UNBOUND_REMEDY}")
         if locations.scheme(self._location) == "shared-memory":  # only this process writes there

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from reconciler.model import locations
-from reconciler.model.column_renames import resolve
+from reconciler.model.column_renames import sort_renames
 from reconciler.model.columns import Column, Schema
 from reconciler.model.errors import (
     ConcurrentModificationError,
@@ -269,7 +269,7 @@ def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[st
 
     with next_versions(location, options) as dataset:
         existing = {column.name: column for column in from_arrow_schema(dataset.schema)}
-        renames = resolve(
+        renames = sort_renames(
             {column.name: column.renamed_from for column in columns if column.renamed_from is not None}, existing
         )
         alterations = []

@@ -102,7 +102,9 @@ def _need(
         replace(index, rows=sum(fragment.live_rows for fragment in fragments if fragment.has(index.name)))
         for index in indices
     ]
-    stale = {index.name: rows - index.rows for index in maintain.updates(rows, live, is_compacted=bool(merged))}
+    stale = {
+        index.name: rows - index.rows for index in maintain.indices_to_update(rows, live, is_compacted=bool(merged))
+    }
     if not merged and not stale:
         return None
     return LaterNeed(len(fragments), len(merged), total_bytes(fragment.size for fragment in merged), stale)

@@ -53,7 +53,7 @@ def upkeep_of(
         rows, indices = dataset.count_rows(), _indices(dataset)
         indexed = {column for index in indices for column in index.columns}
         missing = [index for index in maintain.indices if index.column not in indexed]
-        stale, is_due = maintain.stale(rows, indices), maintain.needs_compaction(len(fragments))
+        stale, is_due = maintain.stale_indices(rows, indices), maintain.needs_compaction(len(fragments))
         later = [*forecast.later_needs(forecast.fragments_of(dataset), maintain, indices)] if stale or is_due else []
         updated = {*(index.name for index in stale), *(name for need in later for name in need.unindexed)}
         columns = {column for index in indices if index.name in updated for column in index.columns}
