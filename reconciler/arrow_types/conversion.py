@@ -1,6 +1,6 @@
-"""Between the tree and pyarrow: its types, and the Python code that creates them, for remedies.
+"""Convert between type trees and pyarrow types, and write the Python code of a type, for remedies.
 
-Extension types are field metadata, so that none needs to be registered.
+Extension types are written as field metadata, so that none needs to be registered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def to_arrow_column(pa: Any, column: Column) -> Any:
 
 
 def to_arrow_field(pa: Any, child: Child, metadata: Mapping[str, str] | None = None) -> Any:
-    """Return the pyarrow field; ``metadata`` gets the marks of an extension."""
+    """Return the pyarrow field of ``child``, with ``metadata`` and the metadata of its extension type."""
     options: dict[str, Any] = {} if child.nullable else {"nullable": False}
     marks = {**(metadata or {}), **_marks(child.type)}
     if marks:
@@ -92,13 +92,13 @@ def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
 
 
 def _item(pa: Any, item: Child) -> Any:
-    """Return the field of a list's items, their type alone where that gives the same list."""
+    """Return the field of a list's items, or only their type if that gives the same list."""
     is_plain = item == Child("item", item.type) and not _marks(item.type)
     return to_arrow_type(pa, item.type) if is_plain else to_arrow_field(pa, item)
 
 
 def _marks(kind: ArrowType) -> dict[str, str]:
-    """Return the metadata that marks a field of this type."""
+    """Return the field metadata that tells an extension type or blob from its storage type."""
     match kind:
         case ScalarType(name) if name == BLOB:
             return {BLOB_KEY: "true"}
@@ -164,7 +164,7 @@ def _from_arrow(kind: pa.DataType) -> ArrowType:
 
 @lru_cache(512)  # datasets have many columns of few types
 def _without_children(kind: pa.DataType) -> ArrowType:
-    """Return the tree of a type without children, a foreign one where no manifest can declare it."""
+    """Return the tree of a type without children; ``Foreign`` if no manifest can declare it."""
     try:
         return parse_tree(str(kind))
     except TypeSyntaxError:
@@ -183,7 +183,7 @@ def _text(value: bytes) -> str:
 
 
 class _Code(str):
-    """Python code, unlike a text to write as a literal."""
+    """Python code; other texts are written as literals."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""From text to tree: a recursive descent parser for the types that Lance stores."""
+"""Parse the text of a type that Lance stores into its tree, by recursive descent."""
 
 from __future__ import annotations
 
