@@ -42,7 +42,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Bars on one scale: visible, folded, and the number of the others."""
+    """A card of bars on one scale; ``left_out`` counts those that are neither visible nor folded."""
 
     visible: Sequence[Bar]
     folded: Sequence[Bar]
@@ -81,7 +81,7 @@ def _card(
 
 
 def columns(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
-    """Yield the label, number and height in percent of each class."""
+    """Yield the label, number of tables and height in percent of each bin of a distribution."""
     most = max((each.tables for each in distribution.bins), default=0) or 1
     for each in distribution.bins:
         yield each.label, each.tables, 100 * each.tables / most
@@ -92,7 +92,7 @@ def columns(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run on a line; ``firm`` is false for a run that could not read everything."""
+    """The figure of one run; ``firm`` is false if the run could not read everything."""
 
     at: datetime
     amount: int
@@ -159,7 +159,7 @@ class Plot:
 
 
 def _round_up(amount: int, unit: int) -> int:
-    """Return the next round amount in whole ``unit``s that halves to a round one."""
+    """Return the least round number of ``unit`` from ``amount`` up whose half is round too."""
     while True:
         for factor in (2, 4, 6, 8, 10):
             if unit * factor >= amount:

@@ -1,4 +1,4 @@
-"""Encode the findings and tables of a document for the page's script.
+"""Encode the findings and tables of an audit as JSON, for the script of the HTML page.
 
 Invisible characters are escaped here (see ``reconciler.model.display``), so that the script inserts texts as they are.
 A repeated text is written once and referenced by index; entries are stored by column.
@@ -30,7 +30,7 @@ class _Positions(dict[KeyT, int], Generic[KeyT]):
 
 
 class PageData:
-    """The data of the page's script, and the indices that the page's links use."""
+    """Encodes an audit for the page's script; gives names the indices that links of the page use."""
 
     def __init__(self, document: AuditDocument) -> None:
         self._document = document

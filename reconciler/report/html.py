@@ -49,7 +49,7 @@ def _unread(document: AuditDocument) -> str:
 
 
 def _comparable(document: AuditDocument) -> RunSummary | None:
-    """Return the run before this one, if both are complete."""
+    """Return the previous run if its figures can be compared: both must be complete."""
     before = next((run for run in reversed(document.history) if run.run_id != document.run_id), None)
     return before if before is not None and before.complete and document.complete else None
 
