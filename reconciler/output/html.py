@@ -65,9 +65,9 @@ def _tiles(plan: Plan) -> _Tally:
 
 
 def _groups(ordered: Sequence[Row]) -> Iterator[tuple[Identifier | Fold | None, Sequence[Entry], _Tally]]:
-    """Yield each fold and each namespace, the entries of itself and its tables, and their tally.
+    """Yield each group of rows, its entries and their tally.
 
-    None stands for blocked and removed objects, which come first wherever they are.
+    A group is a fold, a namespace with its tables, or None: all blocked and removed objects, which come first.
     """
     for of, group in groupby(ordered, key=_group_of):
         entries = entries_in(group)

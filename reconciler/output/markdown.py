@@ -92,7 +92,7 @@ def _schema(row: Row, omissions: Omissions) -> str | None:
 
 
 def _names(fold: Fold, omissions: Omissions) -> Iterator[tuple[str, int]]:
-    """Yield a line for each part of a fold, with the names that there is room for, and their number."""
+    """Yield a line for each namespace of a fold, with as many names as fit, and the number of those."""
     room = _LONGEST_NAMES
     for namespace, details, part in fold.by_namespace():
         number = len(part.entries)
@@ -115,7 +115,7 @@ _LONGEST_WARNING = 700
 
 
 class _Comment:
-    """A comment: heading, footer, and as many parts as fit below the limit."""
+    """Writes one comment: heading, footer, and as many parts as fit below the limit."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class _Comment:
         return _part("row", entry=row, fold=None, held=self._removed.get(row.key), omissions=self._omissions)
 
     def _folds(self, section: Section) -> None:
-        """Add the names of what is folded, as many as there is room for."""
+        """Add the names of folded objects, as many as fit."""
         for fold in section.rows:
             if isinstance(fold, Fold):
                 parts = [*_names(fold, self._omissions)]

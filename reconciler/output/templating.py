@@ -1,4 +1,4 @@
-"""Templates and pages: where they are, and what every one of them may use.
+"""Render Jinja2 templates of pages and Markdown, with the filters that make foreign text safe.
 
 A page is one file that requests nothing. A content security policy forbids every request and every script and style but
 those of this package, so a name that looks like markup stays a name.

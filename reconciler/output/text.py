@@ -87,7 +87,7 @@ def _painter() -> Callable[[Line], str]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The cells of one entry, or of a fold, and the lines below it."""
+    """The cells of the line for an entry or a fold, and the detail lines below it."""
 
     symbol: str
     style: str
@@ -108,7 +108,7 @@ class _Columns:
 
 
 class _View:
-    """One rendering of one plan."""
+    """Lays out one plan as lines."""
 
     def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
         self._plan, self._full, self._removed = plan, full, removed
