@@ -34,7 +34,7 @@ class ManifestCatalog:
     config: ConfigText = field(repr=False)
     _resolver: Resolver = field(repr=False)
     hidden_locations: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The locations with values of the environment or a file, and their text in the manifest."""
+    """The template in the manifest of each location that the environment or a file decides."""
 
     def resolve_config(self) -> ResolvedConfig:
         """Return the ``config`` with its placeholders resolved.
@@ -129,7 +129,7 @@ def check_services(manifest: Manifest, configs: Mapping[str, ResolvedConfig]) ->
 
 
 CatalogAndRelative: TypeAlias = tuple[ManifestCatalog, Mapping[Identifier, str]]
-"""A catalog, and its tables' locations that are written relative."""
+"""A catalog, and the absolute locations of its tables whose blocks have relative ones."""
 
 
 def digest_of(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelative], folder: str) -> str:
@@ -196,7 +196,7 @@ def _hidden_part(location: str, hidden: Mapping[str, str]) -> str | None:
 
 
 def _alike(table: DesiredTable) -> tuple[object, ...] | None:
-    """Return a key that is equal for tables with equal lines; None where that is not known.
+    """Return a key by which tables with equal digest lines share one; None if they may differ.
 
     Equal blocks share their properties.
     """

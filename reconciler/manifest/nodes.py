@@ -1,4 +1,4 @@
-"""The nodes of a YAML file before any check: mappings, sequences and the text of scalars, with their positions."""
+"""Unchecked nodes of a YAML file: mappings, sequences and texts of scalars, with their positions."""
 
 from __future__ import annotations
 

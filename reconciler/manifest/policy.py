@@ -1,4 +1,4 @@
-"""What a manifest may read beside itself, and where what it reads may be sent.
+"""Permissions of a manifest: which variables, files and hosts it may use.
 
 A manifest names environment variables, files and hosts. The person at a command line, or a workflow that plans a
 proposed change, decides which of these it may use.
@@ -93,7 +93,7 @@ class Policy:
             yield name, None if is_refused else value
 
     def _content(self, path: str, folders: Collection[str]) -> str | None:
-        """Return what pylance would read at ``path``, empty for no file; None where reading is not allowed."""
+        """Return the text of the file at ``path``, empty if there is none; None if it may not be read."""
         try:
             real = os.path.realpath(path)
             if not self.may_read(real, folders):
