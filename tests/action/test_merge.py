@@ -407,13 +407,13 @@ def test_a_cancelled_apply_finishes_what_is_in_flight_and_can_be_gone_on_with(wo
         encoding="utf-8",
     ) as running:
         assert running.stdout is not None
-        for line in running.stdout:
-            if "✓" in line:
-                running.send_signal(signal.SIGTERM)
-                break
-        said = running.stdout.read()
-    assert running.returncode == 1
-    assert "Stopped. Applied" in said
+        log = ""
+        while "✓" not in log and (line := running.stdout.readline()):
+            log += line
+        running.send_signal(signal.SIGTERM)
+        log += running.stdout.read()
+    assert running.returncode == 1, log
+    assert "Stopped. Applied" in log
     outputs = Path(environment["GITHUB_OUTPUT"]).read_text()
     assert "partial-apply" in outputs
     assert "\n130\n" in outputs
