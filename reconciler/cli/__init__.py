@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import click
 
+from reconciler.cli.without_pandas import hide_pandas
 from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
 from reconciler.model.redaction import scrub
@@ -115,6 +116,8 @@ def _lancens(debug: bool, quiet: bool) -> None:  # noqa: ARG001 - see `is_quiet`
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     _open_closed_streams()
+    if arguments is None:
+        hide_pandas()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     if not debug:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from reconciler.cli.results import print_line, print_progress
+from reconciler.cli.without_pandas import show_pandas
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
@@ -370,6 +371,7 @@ plan_flags = combine_options(
 def _spark_options(master: str | None, conf: dict[str, str]) -> SparkOptions:
     from reconciler.pipeline.session import SparkOptions
 
+    show_pandas()
     return SparkOptions(master, conf, show_log=bool(click.get_current_context().find_root().params.get("debug")))
 
 

@@ -33,6 +33,39 @@ def test_validate_imports_no_catalog_client() -> None:
     assert not imported_by(f"from reconciler.cli import main; main(['validate', {str(QUICKSTART)!r}])") & HEAVY
 
 
+def nulls_after(*arguments: str, call: str = "main()") -> tuple[int, int]:
+    """Return the nulls that pyarrow finds in two values of pandas after a command, and whether it imported pandas."""
+    code = (
+        "import sys\nfrom reconciler.cli import main\n"
+        f"try:\n    {call}\nexcept SystemExit:\n    is_imported = 'pandas' in sys.modules\n"
+        "import pandas, pyarrow\n"
+        "print(pyarrow.array([pandas.NaT, None], from_pandas=True).null_count, int(is_imported))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    nulls, imported = done.stdout.split()[-2:]
+    return int(nulls), int(imported)
+
+
+def test_pyarrow_imports_no_pandas_in_the_process_of_a_command(tmp_path: Path) -> None:
+    lake = f"{{impl: dir, config: {{root: {tmp_path}}}, tables: {{t: {{schema: [{{name: id, type: int64}}]}}}}}}"
+    manifest = tmp_path / "lancens.yaml"
+    manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {lake}}}\n")
+    arguments = ["apply", str(manifest), "--auto-approve", "--journal", str(tmp_path / "journals")]
+    command = f"from reconciler.cli import main; sys.argv = ['lancens', *{arguments!r}]; main()"
+    imported = imported_by(command)
+    assert "lance" in imported
+    assert "pandas" not in imported
+
+
+@pytest.mark.parametrize("call", ["main(['init', '--help'])", "main(['validate', sys.argv[2]])"])
+def test_a_process_of_others_keeps_pandas(call: str) -> None:
+    assert nulls_after("validate", str(QUICKSTART), call=call) == (2, 0)
+
+
+def test_a_process_of_spark_keeps_pandas() -> None:
+    assert nulls_after("plan", str(QUICKSTART), "--engine", "spark", "--profile", "profile.json") == (2, 0)
+
+
 def test_the_package_has_its_public_names_and_no_other() -> None:
     import reconciler
 
