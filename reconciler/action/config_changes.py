@@ -133,7 +133,7 @@ def _changed_variables(
 def _config_texts(manifest: Manifest) -> dict[str, dict[str, str]]:
     """Return the `impl` and the `config` of each catalog as they are written, by key."""
     return {
-        name: {"impl": catalog.impl, **catalog.config.texts(manifest.folder)}
+        name: {"impl": catalog.impl, **catalog.config.relative_templates(manifest.folder)}
         for name, catalog in manifest.catalogs.items()
     }
 

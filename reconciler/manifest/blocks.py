@@ -20,7 +20,7 @@ from reconciler.manifest.models import (
     IndexBlock,
     MaintainBlock,
     MovedBlock,
-    Nothing,
+    NullText,
     OptimizeIndicesBlock,
     SuppressBlock,
     TagBlock,
@@ -103,15 +103,15 @@ class BlockReader:
         self._resolver = resolver
         self._unresolved: set[Position] = set()
         self._schemas: MappingOf[str, Schema | None] | None = {}
-        self.traced = traced
+        self.traced_address = traced
         self.origins: dict[str, tuple[str, Source]] = {}
 
-    def trace(self, block: Node, merged: Node) -> None:
+    def record_origins(self, block: Node, merged: Node) -> None:
         """Record for each value of ``merged`` in ``origins`` whether ``block`` or the defaults set it."""
-        written = {"": entries_of(block), "properties.": entries_of(entries_of(block).get("properties"))}
+        block_entries = {"": entries_of(block), "properties.": entries_of(entries_of(block).get("properties"))}
         for prefix, node in (("", merged), ("properties.", entries_of(merged).get("properties"))):
             for key, value in entries_of(node).items():
-                origin = "block" if key in written[prefix] else "defaults"
+                origin = "block" if key in block_entries[prefix] else "defaults"
                 self.origins[prefix + key] = origin, self.problems.source(value.key_position)
 
     def read(self, model: type[BlockT], node: Node, subject: str, skipped: Collection[str] = ()) -> BlockT | None:
@@ -121,7 +121,7 @@ class BlockReader:
         rest is still checked.
         """
         if not is_block(node):
-            self.problems.at(node.position, f"{subject} is {_describe(node)}, expected a block of keys")
+            self.problems.add_at(node.position, f"{subject} is {_describe(node)}, expected a block of keys")
             return None
         plain = {key: self._plain(value, key) for key, value in entries_of(node).items() if key not in skipped}
         try:
@@ -151,7 +151,7 @@ class BlockReader:
             return EVERYTHING
         for pattern in patterns:
             if "" in pattern.split("/"):
-                self.problems.at(
+                self.problems.add_at(
                     node.position, f"{subject}: `{pattern}` has an empty name; expected such as analytics/**"
                 )
         return Scope(tuple(capabilities.folded(pattern) for pattern in patterns))
@@ -161,18 +161,20 @@ class BlockReader:
         names = text.split("/")
         if "" in names:
             expected = "expected names joined by a slash, such as features/users"
-            self.problems.at(position, f"{subject}: `{text}`; {expected}")
+            self.problems.add_at(position, f"{subject}: `{text}`; {expected}")
             return None
         reasons = [(name, reason) for name in names if (reason := capabilities.name_problem(name)) is not None]
         for name, reason in reasons:
-            self.problems.at(position, f"{subject}: `{name}` in `{text}`: {reason}")
+            self.problems.add_at(position, f"{subject}: `{name}` in `{text}`: {reason}")
         return None if reasons else tuple(capabilities.folded(name) for name in names)
 
     def children(self, node: Node, key: str, subject: str) -> dict[str, Node]:
         """Return the blocks below ``key`` by name; an error where they are not blocks."""
         child = entries_of(node).get(key)
         if child is not None and not is_block(child):
-            self.problems.at(child.position, f"`{key}` in {subject} is {_describe(child)}, expected a block of keys")
+            self.problems.add_at(
+                child.position, f"`{key}` in {subject} is {_describe(child)}, expected a block of keys"
+            )
         return entries_of(child)
 
     # ---- columns
@@ -185,24 +187,24 @@ class BlockReader:
             name, label = entries_of(entry)["name"], f"column `{block.name}` in {subject}"
             earlier = first.setdefault(block.name, name)
             if earlier is not name:
-                self.problems.at(
-                    name.position, f"{label} is a duplicate, first at {self.problems.shown(earlier.position)}"
+                self.problems.add_at(
+                    name.position, f"{label} is a duplicate, first at {self.problems.locate(earlier.position)}"
                 )
             metadata = block.metadata
             if block.comment is not None:
                 if COMMENT in metadata:
-                    self.problems.at(name.position, f"{label} has both `comment` and the metadata `comment`")
+                    self.problems.add_at(name.position, f"{label} has both `comment` and the metadata `comment`")
                 metadata = {**metadata, COMMENT: block.comment}
             try:
                 column = make_column(block.name, block.type, block.nullable, metadata)
             except TypeSyntaxError as error:
-                self.problems.at(name.position, f"{label}: {error}")
+                self.problems.add_at(name.position, f"{label}: {error}")
                 continue
             columns.append(replace(column, renamed_from=block.renamed_from))
         for column in columns:
             problem = rename_problem(column, columns)
             if problem is not None:
-                self.problems.at(first[column.name].position, f"column `{column.name}` in {subject}: {problem}")
+                self.problems.add_at(first[column.name].position, f"column `{column.name}` in {subject}: {problem}")
         return tuple(columns)
 
     def read_schemas(self, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node) -> None:
@@ -223,7 +225,9 @@ class BlockReader:
             known = (
                 expected_keys(name, self._schemas) if self._schemas else "expected a list of columns, or a name there"
             )
-            self.problems.at(node.position, f"`schema` in {subject} is `{name}`, which is not in `schemas`; {known}")
+            self.problems.add_at(
+                node.position, f"`schema` in {subject} is `{name}`, which is not in `schemas`; {known}"
+            )
         return self._schemas.get(name)
 
     # ---- values
@@ -235,7 +239,7 @@ class BlockReader:
         if isinstance(node, Sequence):
             return [self._plain(item, key) for item in node]
         if node.is_null:
-            return Nothing(node.text)
+            return NullText(node.text)
         if "${" not in node.text or key in _VERBATIM:
             return node.text
         return self._resolve(node, key)
@@ -251,7 +255,7 @@ class BlockReader:
             if self._resolver.knows(template):
                 return self._resolver.text(template, self.problems.folder(node.position))
         except TemplateError as error:
-            self.problems.at(node.position, str(error))
+            self.problems.add_at(node.position, str(error))
         self._unresolved.add(node.position)
         return node.text
 
@@ -272,11 +276,11 @@ class BlockReader:
             holder = next((name for name in ("metadata", "properties") if name in known), None)
             is_text = key in ("comment", "description") and holder is not None
             expected = f"expected `{holder}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
-            self.problems.at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
+            self.problems.add_at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
         elif kind == "missing":
-            self.problems.at(invalid.position, f"{label} has no `{key}`; expected {expected}")
+            self.problems.add_at(invalid.position, f"{label} has no `{key}`; expected {expected}")
         elif invalid.position not in self._unresolved:  # unresolved placeholders are reported already
-            self.problems.at(invalid.position, _mismatch(detail, f"`{key_label}` in {subject}", _describe(invalid)))
+            self.problems.add_at(invalid.position, _mismatch(detail, f"`{key_label}` in {subject}", _describe(invalid)))
 
 
 def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:

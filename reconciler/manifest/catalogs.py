@@ -90,7 +90,7 @@ class CatalogBlockReader:
 
     def problem(self, node: Node, message: str) -> None:
         """Add an error at the key of ``node``."""
-        self.blocks.problems.at(node.key_position, message)
+        self.blocks.problems.add_at(node.key_position, message)
 
     def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
         reason = self.capabilities.name_problem(name)
@@ -101,7 +101,7 @@ class CatalogBlockReader:
         if self.capabilities.folds_case:
             position, first = self._first_positions.setdefault((kind, identifier), (node.key_position, name))
             if position != node.key_position:
-                other = f"{self.blocks.problems.shown(position)} `{first}`"
+                other = f"{self.blocks.problems.locate(position)} `{first}`"
                 self.problem(
                     node, f"{kind} `{name}` and {other} are one name in {self.catalog} ({self.impl} folds case)"
                 )
@@ -127,9 +127,9 @@ class CatalogBlockReader:
 
     def _read_namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         subject = f"namespace {address(self.catalog, identifier)}"
-        written, node = node, defaults.namespace(self.blocks, node, subject)
-        if self.blocks.traced == address(self.catalog, identifier):
-            self.blocks.trace(written, node)
+        own_node, node = node, defaults.namespace(self.blocks, node, subject)
+        if self.blocks.traced_address == address(self.catalog, identifier):
+            self.blocks.record_origins(own_node, node)
         block = self.blocks.read(NamespaceBlock, node, subject, _BELOW_NAMESPACE)
         if block is not None:
             managed_keys = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
@@ -172,17 +172,17 @@ class CatalogBlockReader:
     def _read_table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         subject = f"table {address(self.catalog, identifier)}"
         self._check_scope(identifier, node, subject)
-        traced = self.blocks.traced == address(self.catalog, identifier)
-        text = None if parent_absent or traced else _reusable_text(node)
+        is_traced = self.blocks.traced_address == address(self.catalog, identifier)
+        text = None if parent_absent or is_traced else _reusable_text(node)
         reused_fields = defaults.tables_by_text.get(text)
         if reused_fields is not None:
             source = self.blocks.problems.source(node.key_position)
             self.tables[identifier] = DesiredTable(identifier, source, *reused_fields)
             return
         before = len(self.blocks.problems)
-        block, node = node, defaults.table(self.blocks, node, subject)
-        if traced:
-            self.blocks.trace(block, node)
+        own_node, node = node, defaults.table(self.blocks, node, subject)
+        if is_traced:
+            self.blocks.record_origins(own_node, node)
         table = self._desired_table(identifier, node, subject, parent_absent)
         if table is None:
             return
@@ -194,15 +194,15 @@ class CatalogBlockReader:
     def _desired_table(
         self, identifier: Identifier, node: Node, subject: str, parent_absent: bool = False
     ) -> DesiredTable | None:
-        written = entries_of(node).get("schema")
-        named = written if isinstance(written, ScalarNode) and not written.is_null else None
-        block = self.blocks.read(TableBlock, node, subject, () if named is None else ("schema",))
+        schema_node = entries_of(node).get("schema")
+        name_node = schema_node if isinstance(schema_node, ScalarNode) and not schema_node.is_null else None
+        block = self.blocks.read(TableBlock, node, subject, () if name_node is None else ("schema",))
         if block is None:
             return None
         self._check_absent(node, block, subject, parent_absent)
         schema = None
-        if named is not None:
-            schema = self.blocks.named_schema(named, subject)
+        if name_node is not None:
+            schema = self.blocks.named_schema(name_node, subject)
         elif block.schema_ is not None:
             schema = self.blocks.columns(block.schema_, entries_of(node)["schema"], subject)
         return DesiredTable(
@@ -214,8 +214,8 @@ class CatalogBlockReader:
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
-            expect=Expectations(**block.maintain.expected(block.expect)),
-            maintain=Maintain(**block.maintain.set_values()),
+            expect=Expectations(**block.maintain.expect_fields(block.expect)),
+            maintain=Maintain(**block.maintain.maintain_fields()),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self.secret_keys(node, block.properties),
@@ -223,12 +223,12 @@ class CatalogBlockReader:
         )
 
     def _tags(self, block: TableBlock, node: Node, subject: str) -> MappingOf[str, str]:
-        written = entries_of(entries_of(node).get("tags"))
+        tag_nodes = entries_of(entries_of(node).get("tags"))
         for name, tag in block.tags.items():
             if problem := tag_name_problem(name):
-                self.problem(written[name], f"tag `{name}` in {subject}: {problem}")
+                self.problem(tag_nodes[name], f"tag `{name}` in {subject}: {problem}")
             if not is_unresolved(tag.branch) and (problem := branch_name_problem(tag.branch)):
-                branch_node = entries_of(written[name])["branch"]
+                branch_node = entries_of(tag_nodes[name])["branch"]
                 self.problem(branch_node, f"branch `{tag.branch}` of tag `{name}` in {subject}: {problem}")
         if block.tags and not block.probe:
             self.problem(
@@ -250,11 +250,11 @@ class CatalogBlockReader:
         value = entries_of(node)["location"]
         if not self.blocks.is_known(value):
             return block.location
-        written = value.text if isinstance(value, ScalarNode) else ""
-        is_secret = is_from_outside(written)
+        template = value.text if isinstance(value, ScalarNode) else ""
+        is_secret = is_from_outside(template)
         reason = self._location_problem(block.location, is_secret)
         if reason is not None:
-            self.blocks.problems.at(value.position, f"`location` in {subject}: {reason}")
+            self.blocks.problems.add_at(value.position, f"`location` in {subject}: {reason}")
             return None
         folder, top = self.blocks.problems.folder(value.position), self.blocks.problems.files[0].folder
         location = locations.absolute(block.location, folder)
@@ -266,14 +266,14 @@ class CatalogBlockReader:
                 os.path.relpath(folder, top) if folder != top else ".",
                 location != block.location,
             )
-            seen = written if prefix == "." else rebase(parse_template(written), prefix, is_relative=is_relative)
+            seen = template if prefix == "." else rebase(parse_template(template), prefix, is_relative=is_relative)
             directory, text = _hidden_part(location, seen)
             self.hidden_locations[directory] = text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
-            shown = written if is_secret else locations.redact(location)
+            shown = template if is_secret else locations.redact(location)
             expected = f"expected a location under {self.catalog}'s root"
-            self.blocks.problems.at(value.position, f"`location` in {subject} is {shown}, {expected}")
+            self.blocks.problems.add_at(value.position, f"`location` in {subject} is {shown}, {expected}")
         return location
 
     def _location_problem(self, location: str, is_secret: bool) -> str | None:
@@ -289,11 +289,11 @@ class CatalogBlockReader:
 
     def secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
         """Return the properties with values from the environment or a file that do not look like secrets."""
-        written = entries_of(entries_of(node).get("properties"))
+        value_nodes = entries_of(entries_of(node).get("properties"))
         return frozenset(
             key
             for key, value in (properties or {}).items()
-            if _is_from_outside(written.get(key)) and not is_sensitive(key, value)
+            if _is_from_outside(value_nodes.get(key)) and not is_sensitive(key, value)
         )
 
     def properties(
@@ -305,9 +305,9 @@ class CatalogBlockReader:
         """
         if not properties:
             return _NO_PROPERTIES
-        written = entries_of(entries_of(node)["properties"])
+        value_nodes = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
-            problem, entry = self.property_problem(key, value, subject), written[key]
+            problem, entry = self.property_problem(key, value, subject), value_nodes[key]
             reason = None
             if problem is None and key in location_keys and self.blocks.is_known(entry):
                 reason = self._location_problem(value, _is_from_outside(entry))
@@ -336,17 +336,17 @@ class CatalogBlockReader:
         return None if problem is None else f"property `{key}` in {subject} ({self.impl}): {problem}"
 
 
-def _hidden_part(location: str, written: str) -> tuple[str, str]:
-    """Return the directory of ``location`` up to the last placeholder in ``written``, and its text there.
+def _hidden_part(location: str, template: str) -> tuple[str, str]:
+    """Return the directory of ``location`` up to the last placeholder in ``template``, and its text there.
 
     A million tables may share that directory, and each entry costs time. Without such a directory, return both whole.
     """
-    start, end, tail = written.rpartition("}")
+    start, end, tail = template.rpartition("}")
     name, slash, below = tail.partition("/")
     directory = location.removesuffix(slash + below)
     if any(locations.names_in(directory)) and locations.is_under(directory, location):
         return directory, start + end + name
-    return location, written
+    return location, template
 
 
 def _is_from_outside(node: Node | None) -> bool:

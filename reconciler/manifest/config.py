@@ -180,11 +180,11 @@ class ConfigText:
 
     # ---- as text
 
-    def texts(self, folder: str) -> dict[str, str]:
+    def relative_templates(self, folder: str) -> dict[str, str]:
         """Return the templates as text, with paths relative to ``folder``, so that they name no machine."""
-        return {entry.key: self._text(entry, folder) for entry in self.entries}
+        return {entry.key: self._relative_template(entry, folder) for entry in self.entries}
 
-    def _text(self, entry: ConfigEntry, folder: str) -> str:
+    def _relative_template(self, entry: ConfigEntry, folder: str) -> str:
         prefix = os.path.relpath(entry.folder, folder)
         text = rebase(entry.template, prefix)
         starts_relative = isinstance(next(iter(entry.template), None), str) and locations.absolute(text, "/") != text

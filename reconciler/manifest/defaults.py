@@ -38,14 +38,14 @@ class Defaults:
 
         ``problem`` returns why the catalog accepts no property with a key and value.
         """
-        written = entries_of(node).get("defaults")
-        if written is None:
+        defaults_node = entries_of(node).get("defaults")
+        if defaults_node is None:
             return self
         label = f"the defaults of {subject}"
-        blocks.read(DefaultsBlock, written, label, tuple(_KINDS))
+        blocks.read(DefaultsBlock, defaults_node, label, tuple(_KINDS))
         return Defaults(
-            tables=_merge_level(self.tables, blocks, written, "tables", label, problem),
-            namespaces=_merge_level(self.namespaces, blocks, written, "namespaces", label, problem),
+            tables=_merge_level(self.tables, blocks, defaults_node, "tables", label, problem),
+            namespaces=_merge_level(self.namespaces, blocks, defaults_node, "namespaces", label, problem),
         )
 
     def table(self, blocks: BlockReader, node: Node, subject: str) -> Node:
@@ -59,9 +59,9 @@ class Defaults:
 
 
 def _merge_level(
-    above: Mapping, blocks: BlockReader, written: Node, kind: str, label: str, problem: PropertyProblem
+    above: Mapping, blocks: BlockReader, defaults_node: Node, kind: str, label: str, problem: PropertyProblem
 ) -> Mapping:
-    node = entries_of(written).get(kind)
+    node = entries_of(defaults_node).get(kind)
     if node is None:
         return above
     subject = f"{label} for {kind}"
@@ -74,7 +74,7 @@ def _merge_level(
         for key, value in getattr(block, _PROPERTIES).items():
             reason = problem(key, value, subject)
             if reason is not None:  # reported once, and not for every block below
-                blocks.problems.at(properties.pop(key).key_position, reason)
+                blocks.problems.add_at(properties.pop(key).key_position, reason)
         usable_entries[_PROPERTIES] = block_at(usable_entries[_PROPERTIES], properties)
     return _merge(above, block_at(block_node, usable_entries), unset)
 
@@ -90,23 +90,23 @@ def _merge(above: Mapping, node: Node, unset: set[str]) -> Mapping:
     """Return the block at ``node`` with the keys of ``above`` that it lacks."""
     entries = entries_of(node)
     merged = block_at(node, {**above, **entries})
-    written = entries.get(_PROPERTIES)
+    properties = entries.get(_PROPERTIES)
     inherited = {key: value for key, value in entries_of(above.get(_PROPERTIES)).items() if key not in unset}
-    if inherited and written is not None and is_block(written):
-        merged[_PROPERTIES] = block_at(written, {**inherited, **entries_of(written)})
+    if inherited and properties is not None and is_block(properties):
+        merged[_PROPERTIES] = block_at(properties, {**inherited, **entries_of(properties)})
     return merged
 
 
 def _split_unset(blocks: BlockReader, node: Node, subject: str) -> tuple[Node, set[str]]:
     """Split off the properties of a block that are ``{unset: true}``; return the rest, and their keys."""
-    written = entries_of(node).get(_PROPERTIES)
-    unset = {key: value for key, value in entries_of(written).items() if isinstance(value, Mapping)}
-    if written is None or not unset:
+    properties = entries_of(node).get(_PROPERTIES)
+    unset = {key: value for key, value in entries_of(properties).items() if isinstance(value, Mapping)}
+    if properties is None or not unset:
         return node, set()
     for key, value in unset.items():
         flag = value.get("unset")
         if len(value) != 1 or not isinstance(flag, ScalarNode) or flag.text.lower() != "true":
             expected = "expected text, or `{unset: true}` for none"
-            blocks.problems.at(value.position, f"property `{key}` in {subject} is a block of keys; {expected}")
-    remaining = {key: value for key, value in entries_of(written).items() if key not in unset}
-    return block_at(node, {**entries_of(node), _PROPERTIES: block_at(written, remaining)}), set(unset)
+            blocks.problems.add_at(value.position, f"property `{key}` in {subject} is a block of keys; {expected}")
+    remaining = {key: value for key, value in entries_of(properties).items() if key not in unset}
+    return block_at(node, {**entries_of(node), _PROPERTIES: block_at(properties, remaining)}), set(unset)

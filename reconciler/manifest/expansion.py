@@ -11,18 +11,18 @@ from reconciler.model.names import check_name
 
 
 def expand_names(document: Mapping, problems: Problems, resolver: Resolver) -> None:
-    """Replace ``name`` and the names of catalogs, namespaces and tables by those they stand for.
+    """Resolve placeholders in ``name`` and in names of catalogs, namespaces and tables, in place.
 
     A name with an error keeps its placeholder, and so does one whose variables ``resolver`` may not resolve.
     """
     expansion, name = _Expansion(problems, resolver), document.get("name")
     if isinstance(name, ScalarNode):
-        name.text = expansion.name(name.text, name.position)
+        name.text = expansion.expand_name(name.text, name.position)
     catalogs = document.get("catalogs")
-    expansion.keys(catalogs)
+    expansion.expand_keys(catalogs)
     for catalog in entries_of(catalogs).values():
-        expansion.keys(entries_of(entries_of(catalog).get("mirror")).get("names"), are_paths=True)
-        expansion.below(catalog)
+        expansion.expand_keys(entries_of(entries_of(catalog).get("mirror")).get("names"), are_paths=True)
+        expansion.expand_below(catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +30,38 @@ class _Expansion:
     problems: Problems
     resolver: Resolver
 
-    def below(self, block: Node) -> None:
-        """Expand the names of everything in the block of a catalog or a namespace."""
+    def expand_below(self, block: Node) -> None:
+        """Expand the names of tables and namespaces in the block of a catalog or a namespace."""
         entries = entries_of(block)
-        self.keys(entries.get("tables"))
-        self.keys(entries.get("namespaces"))
+        self.expand_keys(entries.get("tables"))
+        self.expand_keys(entries.get("namespaces"))
         for child in entries_of(entries.get("namespaces")).values():
-            self.below(child)
+            self.expand_below(child)
 
-    def keys(self, node: Node | None, *, are_paths: bool = False) -> None:
+    def expand_keys(self, node: Node | None, *, are_paths: bool = False) -> None:
         """Expand the keys of a block, in place; ``are_paths`` if a slash joins names in them."""
         if not isinstance(node, Mapping) or not any("${" in key for key in node):
             return
         entries = list(node.items())
         node.clear()
         for key, child in entries:
-            name = self.name(key, child.key_position, is_path=are_paths)
-            first = node.setdefault(name, child)
-            if first is not child:
-                shown = self.problems.shown(first.key_position)
-                self.problems.at(child.key_position, f"`{name}` is a duplicate, first at {shown}")
+            name = self.expand_name(key, child.key_position, is_path=are_paths)
+            existing = node.setdefault(name, child)
+            if existing is not child:
+                earlier = self.problems.locate(existing.key_position)
+                self.problems.add_at(child.key_position, f"`{name}` is a duplicate, first at {earlier}")
 
-    def name(self, text: str, position: Position, *, is_path: bool = False) -> str:
-        """Return the name that ``text`` stands for; after an error, ``text`` itself."""
+    def expand_name(self, text: str, position: Position, *, is_path: bool = False) -> str:
+        """Return ``text`` with its placeholders resolved; after an error, unchanged."""
         if "${" not in text:
             return text
         try:
             name = self.resolver.name(text)
         except TemplateError as error:
-            self.problems.at(position, f"name `{text}`: {error}")
+            self.problems.add_at(position, f"name `{text}`: {error}")
             return text
         reasons = map(check_name, (name.split("/") if is_path else [name]) if name != text else [])
         reason = next(filter(None, reasons), None)
         if reason is not None:
-            self.problems.at(position, f"name `{text}` is `{name}`: {reason}")
+            self.problems.add_at(position, f"name `{text}` is `{name}`: {reason}")
         return name if reason is None else text

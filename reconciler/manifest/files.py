@@ -74,15 +74,15 @@ class Content:
         try:
             inside = sorted(entry for entry in path.iterdir() if _is_manifest(entry.name) and _is_file(entry))
         except OSError as error:
-            self._problems.in_file(text, f"cannot be read: {error.strerror}")
+            self._problems.add_in_file(text, f"cannot be read: {error.strerror}")
             return
         if not inside:
-            self._problems.in_file(text, "the folder holds no *.yaml and no *.yml file")
+            self._problems.add_in_file(text, "the folder holds no *.yaml and no *.yml file")
         for entry in inside:
             if self._may_read(entry):
                 self._read(os.path.realpath(entry), os.fspath(entry))
             else:
-                self._problems.in_file(os.fspath(entry), _OUTSIDE)
+                self._problems.add_in_file(os.fspath(entry), _OUTSIDE)
 
     def _read(self, path: str, shown_path: str) -> None:
         if path in self._seen:
@@ -116,7 +116,7 @@ class Content:
         try:
             return read_file(path, MAX_FILE_BYTES)
         except UnreadableFileError as error:
-            self._problems.in_file(shown_path, f"cannot be read: {error}")
+            self._problems.add_in_file(shown_path, f"cannot be read: {error}")
             return None
 
     # ---- includes
@@ -124,16 +124,18 @@ class Content:
     def _read_includes(self, include: Node, folder: Path) -> None:
         if not isinstance(include, Sequence):
             if not is_block(include):
-                self._problems.at(include.position, "`include` is not a list; expected paths such as [teams/*.yaml]")
+                self._problems.add_at(
+                    include.position, "`include` is not a list; expected paths such as [teams/*.yaml]"
+                )
             return
         for item in include:
             if not isinstance(item, ScalarNode) or not item.text.strip():
-                self._problems.at(item.position, "an include is not a path; expected text such as teams/*.yaml")
+                self._problems.add_at(item.position, "an include is not a path; expected text such as teams/*.yaml")
             elif "${" in item.text:
-                self._problems.at(item.position, f"include `{item.text}`: placeholders do not work in `include`")
+                self._problems.add_at(item.position, f"include `{item.text}`: placeholders do not work in `include`")
             else:
                 for problem in self._read_include(item.text, folder):
-                    self._problems.at(item.position, f"include `{item.text}` {problem}")
+                    self._problems.add_at(item.position, f"include `{item.text}` {problem}")
 
     def _read_include(self, pattern: str, folder: Path) -> Iterator[str]:
         """Read the files that ``pattern`` matches, and yield its errors."""
@@ -186,8 +188,8 @@ class Content:
             elif is_listed and isinstance(existing, Sequence) and isinstance(node, Sequence):
                 existing += node
             elif not (is_repeated and _same_text(existing, node)):
-                label, first = "/".join((*path, key)), self._problems.shown(existing.key_position)
-                self._problems.at(node.key_position, f"`{label}` is a duplicate, first at {first}")
+                label, first = "/".join((*path, key)), self._problems.locate(existing.key_position)
+                self._problems.add_at(node.key_position, f"`{label}` is a duplicate, first at {first}")
 
 
 def _is_manifest(name: str) -> bool:
@@ -253,6 +255,6 @@ def read_variables(path: str) -> dict[str, str]:
         if isinstance(node, ScalarNode):
             variables[name] = FileValue.at(problems.source(node.key_position), "" if node.is_null else node.text)
         else:
-            problems.at(node.key_position, f"variable `{name}` is not text; expected `{name}: value`")
+            problems.add_at(node.key_position, f"variable `{name}` is not text; expected `{name}: value`")
     problems.raise_if_any()
     return variables

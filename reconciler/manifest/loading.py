@@ -179,11 +179,11 @@ class _Loader:
             if isinstance(value, FileValue):
                 yield value.source.problem(message)
             else:
-                self._problems.in_file(self._problems.files[0].name, message)
+                self._problems.add_in_file(self._problems.files[0].name, message)
 
     def _require(self, node: Node, key: str, subject: str, expected: str) -> None:
         if key not in entries_of(node) and self._content.complete:
-            self._problems.at(node.key_position, f"{subject} has no `{key}`; {expected}")
+            self._problems.add_at(node.key_position, f"{subject} has no `{key}`; {expected}")
 
     def _manifest_name(self, root: Mapping, subject: str) -> str:
         name = root.get("name")
@@ -197,13 +197,13 @@ class _Loader:
         if not isinstance(value, ScalarNode):
             return None
         if "${" in value.text:
-            self._problems.at(
+            self._problems.add_at(
                 value.position, f"`{key}` in {subject} is `{value.text}`: placeholders do not work in `{key}`"
             )
             return None
         reason = check_name(value.text)
         if reason is not None:
-            self._problems.at(value.position, f"`{key}` in {subject}: {reason}")
+            self._problems.add_at(value.position, f"`{key}` in {subject}: {reason}")
             return None
         return value.text
 
@@ -211,7 +211,7 @@ class _Loader:
         subject = f"catalog {name}"
         reason = check_name(name)
         if reason is not None and not is_unresolved(name):
-            self._problems.at(node.key_position, f"catalog `{name}`: {reason}")
+            self._problems.add_at(node.key_position, f"catalog `{name}`: {reason}")
         block = self._blocks.read(CatalogBlock, node, subject, _BELOW_CATALOG)
         if block is not None:
             names = ", ".join(f"`{name}`" for name in self._implementations.names())
@@ -263,7 +263,7 @@ class _Loader:
         try:
             implementation = self._implementations.find(impl)
         except (ConfigError, MissingExtraError) as error:
-            self._problems.at(node["impl"].position, str(error))
+            self._problems.add_at(node["impl"].position, str(error))
             return None
         source = self._problems.source(node["config"].key_position if "config" in node else node.key_position)
         config = ConfigText(impl, implementation, source, entries)
@@ -279,7 +279,7 @@ class _Loader:
                 full = f"{key}.{name}" if name else key
                 label = f"`{full}` in the config of {subject}"
                 if full in seen:
-                    self._problems.at(text.key_position, f"{label} is a duplicate key")
+                    self._problems.add_at(text.key_position, f"{label} is a duplicate key")
                     continue
                 seen.add(full)
                 template: Template = (Placeholder("env", ""),)  # after an error: the key is there, its value unknown
@@ -287,9 +287,9 @@ class _Loader:
                     if isinstance(text, ScalarNode):
                         template = self._resolver.template(text.text)
                     else:
-                        self._problems.at(text.position, f"{label} is not text; dots join nested names")
+                        self._problems.add_at(text.position, f"{label} is not text; dots join nested names")
                 except TemplateError as error:
-                    self._problems.at(text.position, str(error))
+                    self._problems.add_at(text.position, str(error))
                 source = self._problems.source(text.key_position)
                 yield ConfigEntry(
                     key=full, template=template, folder=self._problems.folder(text.position), source=source

@@ -147,7 +147,7 @@ def digest_of(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRe
 def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelative], folder: str) -> Iterator[bytes]:
     yield _line("manifest", 3, name, thresholds.max_removal_percent, thresholds.min_tables)
     for catalog, relative in sorted(catalogs, key=lambda pair: pair[0].name):
-        desired, texts = catalog.desired, catalog.config.texts(folder)
+        desired, texts = catalog.desired, catalog.config.relative_templates(folder)
         config = sorted((catalog.config.plain_key(entry), texts[entry.key]) for entry in catalog.config.entries)
         yield _line("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
         for _, namespace in sorted(desired.namespaces.items()):

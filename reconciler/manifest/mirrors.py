@@ -27,11 +27,11 @@ def read_mirror(
         node: the catalog's block.
         readers: those of all catalogs of the manifest.
     """
-    written = entries_of(node).get("mirror")
-    if written is None:
+    mirror_node = entries_of(node).get("mirror")
+    if mirror_node is None:
         return None
-    block = reader.blocks.read(MirrorBlock, written, f"the mirror of {reader.catalog}")
-    return None if block is None else _MirrorReader(reader, written, block, readers).mirror()
+    block = reader.blocks.read(MirrorBlock, mirror_node, f"the mirror of {reader.catalog}")
+    return None if block is None else _MirrorReader(reader, mirror_node, block, readers).mirror()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _MirrorReader:
     """Reads one ``mirror`` block, and checks it against both catalogs."""
 
     reader: CatalogBlockReader
-    written: Node
+    node: Node
     block: MirrorBlock
     readers: Mapping[str, CatalogBlockReader]
 
@@ -48,10 +48,10 @@ class _MirrorReader:
         if origin is None:
             return None
         blocks, source_capabilities = self.reader.blocks, self.readers[origin].capabilities
-        select = entries_of(self.written).get("select")
+        select = entries_of(self.node).get("select")
         return DesiredMirror(
             origin,
-            blocks.problems.source(self.written.key_position),
+            blocks.problems.source(self.node.key_position),
             blocks.scope(self.block.select, select, f"`select` in {self._subject}", source_capabilities),
             self._read_into(),
             dict(self._read_names(source_capabilities)),
@@ -63,17 +63,15 @@ class _MirrorReader:
         return f"the mirror of {self.reader.catalog}"
 
     def _problem(self, position: Position, message: str) -> None:
-        self.reader.blocks.problems.at(position, message)
+        self.reader.blocks.problems.add_at(position, message)
 
     def _read_origin(self) -> str | None:
         """Return the catalog to follow, None for an unknown name."""
-        name, node = self.block.origin, entries_of(self.written).get("from")
+        name, node = self.block.origin, entries_of(self.node).get("from")
         catalogs = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
             known = ", ".join(f"`{other}`" for other in catalogs)
-            self._problem(
-                self.written.position, f"{self._subject} has no `from`; expected the catalog to follow: {known}"
-            )
+            self._problem(self.node.position, f"{self._subject} has no `from`; expected the catalog to follow: {known}")
         elif self.reader.blocks.is_known(node):
             if name in self.readers:
                 return name
@@ -83,7 +81,7 @@ class _MirrorReader:
 
     def _read_into(self) -> Identifier:
         reader, capabilities = self.reader, self.reader.capabilities
-        node = entries_of(self.written).get("into")
+        node = entries_of(self.node).get("into")
         if node is None:
             return ()
         subject = f"`into` in {self._subject}"
@@ -104,8 +102,8 @@ class _MirrorReader:
     def _read_names(self, source_capabilities: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
         """Yield each renamed table: its name in the source, and in this catalog."""
         blocks, subject = self.reader.blocks, f"`names` in {self._subject}"
-        first: dict[Identifier, Position] = {}
-        for key, node in entries_of(entries_of(self.written).get("names")).items():
+        first_positions: dict[Identifier, Position] = {}
+        for key, node in entries_of(entries_of(self.node).get("names")).items():
             value = self.block.names.get(key)
             if value is None or is_unresolved(key) or not blocks.is_known(node):
                 continue
@@ -113,11 +111,11 @@ class _MirrorReader:
             to = blocks.path(value, node.position, subject, self.reader.capabilities)
             if origin is None or to is None:
                 continue
-            first_position = first.setdefault(to, node.position)
+            first_position = first_positions.setdefault(to, node.position)
             if first_position != node.position:
                 self._problem(
                     node.position,
-                    f"{subject}: `{value}` is a duplicate, first at {blocks.problems.shown(first_position)}",
+                    f"{subject}: `{value}` is a duplicate, first at {blocks.problems.locate(first_position)}",
                 )
             yield origin, to
 

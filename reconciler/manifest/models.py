@@ -29,68 +29,70 @@ from reconciler.model.tags import MAIN_BRANCH
 ValueT = TypeVar("ValueT")
 
 
-class Nothing(str):
+class NullText(str):
     """YAML's null as written: an empty block where a block is expected, otherwise text."""
 
     __slots__ = ()
 
 
-def _block(value: object) -> object:
-    return {} if isinstance(value, Nothing) else value
+def _null_as_block(value: object) -> object:
+    return {} if isinstance(value, NullText) else value
 
 
-def _boolean(value: object) -> object:
+def _parse_bool(value: object) -> object:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     raise ValueError("true or false")
 
 
-def _whole(value: object) -> object:
+def _parse_integer(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     raise ValueError("a whole number")
 
 
-def _day(value: object) -> object:
+def _parse_day(value: object) -> object:
     try:
         return date.fromisoformat(str(value))
     except ValueError:
         raise ValueError("a day such as 2027-06-30") from None
 
 
-def _one(value: object) -> object:
+def _parse_version(value: object) -> object:
     if value == "1":
         return 1
     raise ValueError("version: 1, the one this lancens reads")
 
 
-_PLACEHOLDER = {"type": "string", "pattern": r"\$\{"}
+_PLACEHOLDER_SCHEMA = {"type": "string", "pattern": r"\$\{"}
 TEXT_SCHEMA = {"type": ["string", "number", "boolean", "null"]}
 
 
 def or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of a value of ``schema``, or of a placeholder."""
-    return {"anyOf": [schema, _PLACEHOLDER]}
+    return {"anyOf": [schema, _PLACEHOLDER_SCHEMA]}
 
 
-OrNothing: TypeAlias = Annotated[ValueT, BeforeValidator(_block)]
+OrNull: TypeAlias = Annotated[ValueT, BeforeValidator(_null_as_block)]
 """A value that may be YAML's null."""
 Text: TypeAlias = Annotated[str, WithJsonSchema(TEXT_SCHEMA)]
 Texts: TypeAlias = Annotated[
-    OrNothing[dict[str, Text]], WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA})
+    OrNull[dict[str, Text]], WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA})
 ]
-_UNSET = {
+_UNSET_SCHEMA = {
     "type": "object",
     "properties": {"unset": {"const": True, "description": "True removes the key that `defaults` set."}},
     "required": ["unset"],
     "additionalProperties": False,
 }
 Properties: TypeAlias = Annotated[
-    OrNothing[dict[str, Text]],
-    WithJsonSchema({"type": ["object", "null"], "additionalProperties": {"anyOf": [TEXT_SCHEMA, _UNSET]}}),
+    OrNull[dict[str, Text]],
+    WithJsonSchema({"type": ["object", "null"], "additionalProperties": {"anyOf": [TEXT_SCHEMA, _UNSET_SCHEMA]}}),
 ]
-Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(or_placeholder({"type": "boolean"}))]
-Whole: TypeAlias = Annotated[int, BeforeValidator(_whole), WithJsonSchema(or_placeholder({"type": "integer"}))]
+Boolean: TypeAlias = Annotated[bool, BeforeValidator(_parse_bool), WithJsonSchema(or_placeholder({"type": "boolean"}))]
+Integer: TypeAlias = Annotated[
+    int, BeforeValidator(_parse_integer), WithJsonSchema(or_placeholder({"type": "integer"}))
+]
 
 
 class Block(BaseModel):
@@ -99,7 +101,7 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
-def _old_name(name: str | None) -> str | None:
+def _check_old_name(name: str | None) -> str | None:
     return None if name is None else check_column_name(name)
 
 
@@ -119,14 +121,14 @@ class ColumnBlock(Block):
     """Field metadata, as Lance keeps it beside the column."""
     comment: Text | None = Field(default=None, examples=["the user's id in the shop"])
     """What the column holds: the field metadata `comment`, which catalogs show."""
-    renamed_from: Annotated[Text | None, AfterValidator(_old_name)] = Field(default=None, examples=["uid"])
+    renamed_from: Annotated[Text | None, AfterValidator(_check_old_name)] = Field(default=None, examples=["uid"])
     """The name of the column in datasets where it still has to be renamed, which `evolve: additive` does in place."""
 
 
-Columns: TypeAlias = Annotated[OrNothing[list[ColumnBlock]], Field(min_length=1)]
+Columns: TypeAlias = Annotated[OrNull[list[ColumnBlock]], Field(min_length=1)]
 
 
-class _OrName:
+class _OrSchemaName:
     """Lets an editor accept a name instead of the block."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -136,22 +138,22 @@ class _OrName:
 class ExpectBlock(Block):
     """What `lancens audit` expects of a table's data; plans never enforce it."""
 
-    indices: OrNothing[tuple[Text, ...]] = Field(default=(), examples=[["embedding"]])
+    indices: OrNull[tuple[Text, ...]] = Field(default=(), examples=[["embedding"]])
     """Columns that must have an index."""
-    max_fragments: Whole | None = Field(default=None, ge=1, examples=[1000])
+    max_fragments: Integer | None = Field(default=None, ge=1, examples=[1000])
     """The most fragments that the table may have."""
-    max_versions: Whole | None = Field(default=None, ge=1, examples=[500])
+    max_versions: Integer | None = Field(default=None, ge=1, examples=[500])
     """The most versions that the table may have."""
-    max_age_days: Whole | None = Field(default=None, ge=1, examples=[7])
+    max_age_days: Integer | None = Field(default=None, ge=1, examples=[7])
     """The most days since the table was last written."""
 
 
 class CompactBlock(Block):
     """When to merge small fragments."""
 
-    max_small_fragments: Whole = Field(default=20, ge=1)
+    max_small_fragments: Integer = Field(default=20, ge=1)
     """The most fragments that a compaction would merge or rewrite before it is worth one."""
-    target_rows: Whole = Field(default=1_048_576, ge=1)
+    target_rows: Integer = Field(default=1_048_576, ge=1)
     """The rows of a merged fragment."""
 
 
@@ -162,14 +164,14 @@ class IndexBlock(Block):
     """The type of the index, as pylance names it."""
     metric: Annotated[Metric | None, WithJsonSchema(or_placeholder({"enum": [*Metric]}))] = None
     """The distance; default: l2."""
-    num_partitions: Whole | None = Field(default=None, ge=1, examples=[256])
+    num_partitions: Integer | None = Field(default=None, ge=1, examples=[256])
     """The partitions to train; default: the square root of the rows. An index with another number is kept: Lance
     trains fewer on few rows, and splits those that grow."""
-    num_sub_vectors: Whole | None = Field(default=None, ge=1, examples=[48])
+    num_sub_vectors: Integer | None = Field(default=None, ge=1, examples=[48])
     """The sub-vectors of a PQ index; default: one for 16 dimensions."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_vector_keys(self) -> Self:
         if not self.type.is_vector and (self.metric or self.num_partitions or self.num_sub_vectors):
             raise ValueError(f"`type: {self.type}` alone: metric, num_partitions and num_sub_vectors are for vectors")
         return self
@@ -178,31 +180,31 @@ class IndexBlock(Block):
 class OptimizeIndicesBlock(Block):
     """When to add new rows to the indices."""
 
-    max_unindexed_rows: Whole = Field(default=100_000, ge=0)
+    max_unindexed_rows: Integer = Field(default=100_000, ge=0)
     """The most rows that an index may lack before it is brought up to date."""
 
 
 class MaintainBlock(Block):
     """The upkeep of a table's data, which `lancens maintain` carries out and `apply` never does."""
 
-    compact: OrNothing[CompactBlock] | None = None
+    compact: OrNull[CompactBlock] | None = None
     """When to merge small fragments; default: never."""
-    indices: OrNothing[dict[str, IndexBlock]] = Field(
+    indices: OrNull[dict[str, IndexBlock]] = Field(
         default={}, examples=[{"embedding": {"type": "IVF_PQ", "metric": "cosine", "num_partitions": 256}}]
     )
     """The indices to build where they are missing, by column. `expect.indices` is these columns by default."""
-    optimize_indices: OrNothing[OptimizeIndicesBlock] | None = None
+    optimize_indices: OrNull[OptimizeIndicesBlock] | None = None
     """When to add new rows to all indices; default: never."""
     copy_elsewhere: Boolean = False
     """Whether these jobs may copy rows of places outside the dataset's directory into it, as of a shallow clone."""
 
     @model_validator(mode="after")
-    def _names_columns(self) -> Self:
+    def _check_index_columns(self) -> Self:
         if "" in self.indices:
             raise ValueError("`indices` names no column")
         return self
 
-    def set_values(self) -> dict[str, Any]:
+    def maintain_fields(self) -> dict[str, Any]:
         """Return the fields of :class:`Maintain` that the block sets."""
         values: dict[str, Any] = {}
         if self.compact is not None:
@@ -217,7 +219,7 @@ class MaintainBlock(Block):
             values["copy_elsewhere"] = self.copy_elsewhere
         return values
 
-    def expected(self, expect: ExpectBlock) -> dict[str, Any]:
+    def expect_fields(self, expect: ExpectBlock) -> dict[str, Any]:
         """Return the fields of ``expect`` that are set; by default, the indices are those to build."""
         indices = {"indices": tuple(sorted(self.indices))} if "indices" in self.model_fields_set else {}
         return {**indices, **expect.model_dump(exclude_unset=True)}
@@ -238,22 +240,22 @@ class TableDefaults(Block):
     """How to treat columns that the dataset has and the schema lacks: keep them, or block the table (conflict)."""
     probe: Boolean = True
     """Whether planning must open the location; false where the planner has no access to storage."""
-    expect: OrNothing[ExpectBlock] = ExpectBlock()
+    expect: OrNull[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of the data; it changes no plan."""
-    maintain: OrNothing[MaintainBlock] = MaintainBlock()
+    maintain: OrNull[MaintainBlock] = MaintainBlock()
     """The upkeep of the data, for `lancens maintain`; it changes no plan."""
     protect: Boolean | None = None
     """True forbids every plan that would remove the table, also after its block is deleted; false lifts this."""
 
 
-def _tag(value: object) -> object:
+def _version_as_tag(value: object) -> object:
     return {"version": value} if isinstance(value, str) else value
 
 
 class TagBlock(Block):
     """A tag: the version of the data that its name stands for."""
 
-    version: Whole = Field(ge=1, examples=[42])
+    version: Integer = Field(ge=1, examples=[42])
     """The version."""
     branch: Text = Field(default=MAIN_BRANCH, examples=["main"])
     """The branch that the version is on."""
@@ -263,18 +265,18 @@ class _OrVersion:
     """Lets an editor accept a version instead of the block."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"anyOf": [{"type": "integer", "minimum": 1}, handler(core), _PLACEHOLDER]}
+        return {"anyOf": [{"type": "integer", "minimum": 1}, handler(core), _PLACEHOLDER_SCHEMA]}
 
 
 class TableBlock(TableDefaults):
     """A table. An empty block names it and leaves location and schema to the catalog and the data."""
 
-    schema_: Annotated[Columns, _OrName()] | None = Field(default=None, alias="schema")
+    schema_: Annotated[Columns, _OrSchemaName()] | None = Field(default=None, alias="schema")
     """The columns, or the name of a list of columns in `schemas`. Where no dataset exists, an empty one with these
     columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
     """The location of the dataset. Default: the catalog's own for a new table, otherwise the live one."""
-    tags: OrNothing[dict[str, Annotated[TagBlock, BeforeValidator(_tag), _OrVersion()]]] = Field(
+    tags: OrNull[dict[str, Annotated[TagBlock, BeforeValidator(_version_as_tag), _OrVersion()]]] = Field(
         default={}, examples=[{"prod": 42}]
     )
     """Tags of the data, by name: a version, or `{branch: NAME, version: N}`. A tag that lancens set and that leaves the
@@ -295,9 +297,9 @@ class NamespaceDefaults(Block):
 class DefaultsBlock(Block):
     """Defaults for all blocks below; a block and nearer defaults win."""
 
-    tables: OrNothing[TableDefaults] = TableDefaults()
+    tables: OrNull[TableDefaults] = TableDefaults()
     """For tables."""
-    namespaces: OrNothing[NamespaceDefaults] = NamespaceDefaults()
+    namespaces: OrNull[NamespaceDefaults] = NamespaceDefaults()
     """For namespaces."""
 
 
@@ -313,11 +315,11 @@ class NamespaceBlock(Block):
     """True forbids every plan that would remove the namespace, also after its block is deleted; false lifts this."""
     kind: Text | None = Field(default=None, examples=["database"])
     """The kind of the namespace, where a catalog has two (Glue: catalog and database)."""
-    defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
+    defaults: OrNull[DefaultsBlock] = DefaultsBlock()
     """Defaults for all blocks below this namespace."""
-    tables: OrNothing[dict[str, TableBlock]] = {}
+    tables: OrNull[dict[str, TableBlock]] = {}
     """The tables directly in this namespace, by name."""
-    namespaces: OrNothing[dict[str, NamespaceBlock]] = {}
+    namespaces: OrNull[dict[str, NamespaceBlock]] = {}
     """The namespaces directly in this one, by name."""
 
 
@@ -339,9 +341,9 @@ class MirrorBlock(Block):
         default=None, alias="from", examples=["lake"]
     )
     """The catalog to mirror, by its name in this manifest."""
-    select: OrNothing[list[Text]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
+    select: OrNull[list[Text]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
     """The tables to mirror, as globs over names joined by a slash; default: all."""
-    into: OrNothing[list[Text]] = Field(default=[], examples=[["analytics"]])
+    into: OrNull[list[Text]] = Field(default=[], examples=[["analytics"]])
     """The namespace to register them in, outermost name first; below it they keep their names."""
     names: Texts = Field(default={}, examples=[{"features/eu": "features_eu"}])
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
@@ -354,7 +356,9 @@ class SuppressBlock(Block):
     """The rule, by the name in the report."""
     match: Text = Field(examples=["legacy/**"])
     """The tables and namespaces, as a glob over names joined by a slash, as in the report."""
-    until: Annotated[date, BeforeValidator(_day), WithJsonSchema(or_placeholder({"format": "date", "type": "string"}))]
+    until: Annotated[
+        date, BeforeValidator(_parse_day), WithJsonSchema(or_placeholder({"format": "date", "type": "string"}))
+    ]
     """The last day. Later the findings count again, and the entry is a finding itself."""
     reason: Text = Field(min_length=1, examples=["the team moves these datasets in June"])
     """Why they are accepted, for the report."""
@@ -369,9 +373,9 @@ class PolicyBlock(Block):
     """The tables, as a glob over names joined by a slash."""
     properties: Texts = Field(default={}, examples=[{"owner": "ads"}])
     """Properties to keep on these tables; other properties are left alone."""
-    expect: OrNothing[ExpectBlock] = ExpectBlock()
+    expect: OrNull[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of their data; it changes no plan."""
-    maintain: OrNothing[MaintainBlock] = MaintainBlock()
+    maintain: OrNull[MaintainBlock] = MaintainBlock()
     """The upkeep of their data, for `lancens maintain`; it changes no plan."""
 
 
@@ -388,39 +392,39 @@ class CatalogBlock(Block):
     prune: Annotated[Prune, WithJsonSchema(or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
     """Which live objects outside of the manifest are removed: never any, those that lancens created or adopted (owned),
     or all."""
-    scope: OrNothing[list[Text]] | None = Field(default=None, min_length=1, examples=[["analytics/**"]])
+    scope: OrNull[list[Text]] | None = Field(default=None, min_length=1, examples=[["analytics/**"]])
     """The part of the catalog to read, plan and prune, as globs over names joined by a slash."""
-    defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
+    defaults: OrNull[DefaultsBlock] = DefaultsBlock()
     """Defaults for all blocks in this catalog."""
-    moved: OrNothing[list[MovedBlock]] = Field(
+    moved: OrNull[list[MovedBlock]] = Field(
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
     """Renamed tables, and namespaces with their content; the data stays."""
-    suppress: OrNothing[list[SuppressBlock]] = []
+    suppress: OrNull[list[SuppressBlock]] = []
     """Findings of `lancens audit` in this catalog that are accepted for some time."""
     policies: Annotated[list[PolicyBlock], Field(examples=[[{"match": "ads/**", "properties": {"owner": "ads"}}]])] = []
     """What holds for live tables without a block; later ones win key by key. No policy ever removes a table."""
     mirror: MirrorBlock | None = None
     """Another catalog that this one mirrors. Its own blocks win."""
-    namespaces: OrNothing[dict[str, NamespaceBlock]] = {}
+    namespaces: OrNull[dict[str, NamespaceBlock]] = {}
     """The namespaces directly under the root, by name."""
-    tables: OrNothing[dict[str, TableBlock]] = {}
+    tables: OrNull[dict[str, TableBlock]] = {}
     """The tables directly under the root, by name, where the catalog allows them."""
 
 
 class SafetyBlock(Block):
     """The limit on removals; a plan beyond it needs --allow-mass-removal."""
 
-    max_removal_percent: Whole = Field(default=30, ge=0, le=100)
+    max_removal_percent: Integer = Field(default=30, ge=0, le=100)
     """The most tables that a plan may remove, in percent."""
-    min_tables: Whole = Field(default=10, ge=0)
+    min_tables: Integer = Field(default=10, ge=0)
     """The fewest tables for which the percentage counts."""
 
 
 class ManifestFile(Block):
     """A lancens manifest, or a part of one that another file includes."""
 
-    version: Annotated[int, BeforeValidator(_one), WithJsonSchema({"const": 1})] = 1
+    version: Annotated[int, BeforeValidator(_parse_version), WithJsonSchema({"const": 1})] = 1
     """The version of the manifest format. Included files need not repeat it."""
     name: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["feature-store"])
     """The manifest's name, which marks objects as owned by it. Included files need not repeat it."""
@@ -430,13 +434,13 @@ class ManifestFile(Block):
         default=[], examples=[["teams/*.yaml"]]
     )
     """Files to merge into this one, as paths or globs relative to this file."""
-    safety: OrNothing[SafetyBlock] = SafetyBlock()
+    safety: OrNull[SafetyBlock] = SafetyBlock()
     """The limit on removals."""
-    schemas: OrNothing[dict[str, Columns]] = Field(
+    schemas: OrNull[dict[str, Columns]] = Field(
         default={}, examples=[{"users": [{"name": "user_id", "type": "int64", "nullable": False}]}]
     )
     """Lists of columns by name, for tables with `schema: NAME`."""
-    defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
+    defaults: OrNull[DefaultsBlock] = DefaultsBlock()
     """Defaults for all blocks in all catalogs."""
-    catalogs: OrNothing[dict[str, CatalogBlock]] = {}
+    catalogs: OrNull[dict[str, CatalogBlock]] = {}
     """The catalogs, by the name this manifest gives them."""

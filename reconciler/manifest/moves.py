@@ -28,8 +28,8 @@ def read_moves(reader: CatalogBlockReader, moved: list[MovedBlock], node: Node) 
         moved: the entries of ``moved``.
         node: the catalog's block.
     """
-    written = entries_of(node).get("moved")
-    items = written if moved and isinstance(written, Sequence) else []  # a list with an error is read as empty
+    moved_node = entries_of(node).get("moved")
+    items = moved_node if moved and isinstance(moved_node, Sequence) else []  # a list with an error is read as empty
     return tuple(_MoveChecker(reader, list(_read_lines(reader, moved, items))).valid_moves())
 
 
@@ -113,7 +113,7 @@ class _MoveChecker:
             else:
                 key, message = problem
                 shown = "/".join(line.origin if key == "from" else line.to)
-                problems.at(line.position(key), f"`{key}` in `moved`: `{shown}` {message}")
+                problems.add_at(line.position(key), f"`{key}` in `moved`: `{shown}` {message}")
 
     def _expand_stars(self, line: _MoveLine, taken: Collection[Identifier]) -> Iterator[_MoveLine]:
         """Yield an entry for each block that matches an entry with stars.
@@ -124,7 +124,7 @@ class _MoveChecker:
         origin, to = "/".join(line.origin), "/".join(line.to)
         if origin.count("*") != to.count("*") or "**" in f"{origin} {to}":
             expected = "expected as many `*` in `from` as in `to`, each for a part of one name"
-            problems.at(line.position("from"), f"`from` in `moved`: `{origin}` and `to`: `{to}`; {expected}")
+            problems.add_at(line.position("from"), f"`from` in `moved`: `{origin}` and `to`: `{to}`; {expected}")
             return
         blocks: list[list[Identifier]] = [[*self.reader.tables], [*self.reader.namespaces]]
         matches = [
@@ -137,7 +137,7 @@ class _MoveChecker:
         ]
         self._globs[bool(matches[0])].append(line)
         if not any(matches):
-            problems.at(
+            problems.add_at(
                 line.position("to"), f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}"
             )
         first: dict[Identifier, Identifier] = {}
@@ -148,7 +148,7 @@ class _MoveChecker:
                 continue
             if old in first:
                 both = f"`{'/'.join(first[old])}` and `{'/'.join(names)}`"
-                problems.at(line.position("from"), f"`from` in `moved`: `{'/'.join(old)}` would become {both}")
+                problems.add_at(line.position("from"), f"`from` in `moved`: `{'/'.join(old)}` would become {both}")
             first[old] = names
             yield _MoveLine(old, names, line.node)
 
@@ -175,11 +175,11 @@ class _MoveChecker:
         for key, names in (("from", line.origin), ("to", line.to)):
             first = self._first.setdefault((key, is_table, names), line.position(key))
             if first != line.position(key):
-                yield key, f"is a duplicate, first at {reader.blocks.problems.shown(first)}"
+                yield key, f"is a duplicate, first at {reader.blocks.problems.locate(first)}"
         before = self._earlier_move(line, is_table=is_table)
         if before is not None:
             other, origin = before
-            earlier, old, new = reader.blocks.problems.shown(other.node.position), "/".join(origin), "/".join(line.to)
+            earlier, old, new = reader.blocks.problems.locate(other.node.position), "/".join(origin), "/".join(line.to)
             yield (
                 "from",
                 (
@@ -206,7 +206,7 @@ class _MoveChecker:
             return expected
         onward, target = self._later_moves(line)
         if onward is not None:
-            next_move = self.reader.blocks.problems.shown(onward.node.position)
+            next_move = self.reader.blocks.problems.locate(onward.node.position)
             origin, to = "/".join(line.origin), "/".join(target)
             return f"{next_move} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
         known = map("/".join, (*self.reader.tables, *self.reader.namespaces))

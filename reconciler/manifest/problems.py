@@ -29,37 +29,37 @@ class Problems:
     """
 
     files: list[SourceFile] = field(default_factory=list)
-    _found: set[Problem] = field(default_factory=set)
+    _problems: set[Problem] = field(default_factory=set)
 
-    def at(self, position: Position, message: str) -> None:
+    def add_at(self, position: Position, message: str) -> None:
         """Add an error at ``position``."""
         self.add(self.source(position).problem(message))
 
-    def in_file(self, name: str, message: str) -> None:
-        """Add an error of a whole file, perhaps one that cannot be read."""
+    def add_in_file(self, name: str, message: str) -> None:
+        """Add an error without a position to file ``name``, which may be unreadable."""
         self.add(Problem(name, 0, 0, message))
 
     def add(self, problem: Problem) -> None:
         """Add an error."""
-        if problem not in self._found and len(self._found) == _MOST_PROBLEMS:
+        if problem not in self._problems and len(self._problems) == _MOST_PROBLEMS:
             # Messages are slow to make, and a hostile file can have a million errors.
             raise ManifestError([*self._in_order(), Problem(problem.file, 0, 0, "more errors are not shown")])
-        self._found.add(problem)
+        self._problems.add(problem)
 
     def _in_order(self) -> list[Problem]:
         numbers = {file.name: number for number, file in enumerate(self.files)}
-        return sorted(self._found, key=lambda problem: (numbers.get(problem.file, -1), problem))
+        return sorted(self._problems, key=lambda problem: (numbers.get(problem.file, -1), problem))
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._problems)
 
     def source(self, position: Position) -> Source:
-        """Return ``position`` as a plan keeps it."""
+        """Return ``position`` as file, line and column, the form that plans save."""
         file, line, column = split_position(position)
         return Source(self.files[file].name, line, column)
 
-    def shown(self, position: Position) -> str:
-        """Return ``position`` as an error names it."""
+    def locate(self, position: Position) -> str:
+        """Return ``position`` as text for an error, such as ``lake.yaml:3:5``."""
         return self.source(position).exact
 
     def folder(self, position: Position) -> str:
@@ -67,12 +67,12 @@ class Problems:
         return self.files[split_position(position)[0]].folder
 
     def raise_if_any(self) -> None:
-        """Raise the errors found.
+        """Raise all errors in one exception, if there are any.
 
         Raises:
-            ManifestError: there is at least one error.
+            ManifestError: with the errors in the order of files and lines.
         """
-        if self._found:
+        if self._problems:
             raise ManifestError(self._in_order())
 
 

@@ -1,6 +1,6 @@
-"""From YAML text to nodes, without anchors, aliases, tags and merge keys.
+"""Read YAML text as nodes; refuse anchors, aliases, tags and merge keys.
 
-libyaml's C parser yields events one at a time, so that these, and deep nesting, are refused before memory grows.
+libyaml's C parser yields events one at a time, so that aliases and deep nesting are refused before they fill memory.
 Scalars are never resolved to numbers, dates or booleans: they keep their text.
 """
 
@@ -16,7 +16,7 @@ from reconciler.manifest.problems import Problems
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
-_MOST_SHARED = 4096
+_MAX_SHARED_TEXTS = 4096
 """How many different texts of a file are shared, as many tables have the same keys and values."""
 
 _BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
@@ -31,20 +31,24 @@ _TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
 
 
 class _StopError(Exception):
-    """The rest of the file cannot be read; the error is recorded."""
+    """Stops reading a file; its error is in ``Problems`` already."""
 
 
 def read_document(data: bytes, file: int, problems: Problems, example: str = "such as `version: 1`") -> Mapping | None:
-    """Return the document of the file numbered ``file``, None when it cannot be used.
+    """Return the block at the top of a file, empty for an empty file; None after a syntax error.
 
-    An empty file is an empty mapping. Errors go to ``problems``.
+    Args:
+        data: the content of the file.
+        file: the index of the file in ``problems.files``.
+        problems: takes the errors.
+        example: of a key that the file may have, for the error about a file without keys.
     """
     name = problems.files[file].name
     if len(data) > MAX_FILE_BYTES:
-        problems.in_file(name, f"the file is larger than {MAX_FILE_BYTES // 2**20} MB; split it and use `include`")
+        problems.add_in_file(name, f"the file is larger than {MAX_FILE_BYTES // 2**20} MB; split it and use `include`")
         return None
     try:
-        return _Composer(file, problems).document(data, example)
+        return _Composer(file, problems).compose(data, example)
     except _StopError:
         return None
     except yaml.MarkedYAMLError as error:
@@ -52,15 +56,17 @@ def read_document(data: bytes, file: int, problems: Problems, example: str = "su
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         context = f" {error.context}" if error.context else ""
         lines = data.decode("utf-8", "replace").split("\n")
-        hint = _hint(lines[line - 1] if line <= len(lines) else "", column)
-        problems.at(position_of(file, line, column), hint or f"not valid YAML:{context} {error.problem or ''}".rstrip())
+        hint = _syntax_hint(lines[line - 1] if line <= len(lines) else "", column)
+        problems.add_at(
+            position_of(file, line, column), hint or f"not valid YAML:{context} {error.problem or ''}".rstrip()
+        )
         return None
     except yaml.YAMLError as error:
-        problems.in_file(name, f"not valid YAML: {error}")
+        problems.add_in_file(name, f"not valid YAML: {error}")
         return None
 
 
-def _hint(line: str, column: int) -> str | None:
+def _syntax_hint(line: str, column: int) -> str | None:
     """Return the cause of a syntax error at ``column`` of ``line``, if it is a common one."""
     if "{{" in line:
         return f"{_TEMPLATE}, in double quotes"
@@ -72,7 +78,7 @@ def _hint(line: str, column: int) -> str | None:
 
 
 class _Composer:
-    """Builds nodes from parser events with a stack of its own, the innermost open collection on top."""
+    """Builds nodes from parser events with a stack of open collections, the innermost on top."""
 
     _loader: yaml.CSafeLoader
 
@@ -80,10 +86,10 @@ class _Composer:
         self._file = file
         self._problems = problems
 
-    def document(self, data: bytes, example: str) -> Mapping:
-        self._loader = yaml.CSafeLoader(self._decoded(data).encode())
+    def compose(self, data: bytes, example: str) -> Mapping:
+        self._loader = yaml.CSafeLoader(self._decode(data).encode())
         try:
-            root = self._root()
+            root = self._compose_root()
         finally:
             self._loader.dispose()
         if isinstance(root, Mapping):
@@ -94,7 +100,7 @@ class _Composer:
             self._stop(root.position, f"{kind} at the top; expected a block of keys {example}")
         return Mapping(start, start)
 
-    def _decoded(self, data: bytes) -> str:
+    def _decode(self, data: bytes) -> str:
         for mark, encoding in _BYTE_ORDER_MARKS.items():
             if data.startswith(mark):
                 self._stop(position_of(self._file, 1, 1), f"the file is in {encoding}, expected UTF-8")
@@ -106,20 +112,20 @@ class _Composer:
             self._stop(position, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
         match = UNPRINTABLE.search(text)
         if match is not None:
-            at = match.start()
-            position = position_of(self._file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+            offset = match.start()
+            position = position_of(self._file, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
             expected = "expected printable text, or an escape in double quotes"
             self._stop(position, f"control character U+{ord(match[0]):04X}; {expected}")
         return text
 
-    def _root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer
+    def _compose_root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer
         """Return the root of the document, None for an empty file.
 
         A large manifest has millions of events, so that one loop handles them all without calls.
         """
         next_event, texts = self._loader.get_event, dict[str, str]()
         file = position_of(self._file, 0, 0)
-        opened: list[tuple[Mapping | Sequence, str | None, Position]] = []  # the open collections and keys around
+        stack: list[tuple[Mapping | Sequence, str | None, Position]] = []  # open collections, each with its key
         entries: Mapping | None = None  # the innermost collection, when it is a mapping
         items: Sequence | None = None  # the innermost collection, when it is a sequence
         key: str | None = None  # the key that waits for its value
@@ -131,7 +137,7 @@ class _Composer:
             node: Node
             if isinstance(event, yaml.ScalarEvent):
                 if event.anchor is not None or event.tag is not None:
-                    self._refuse_features(event, position)
+                    self._refuse_anchor_and_tag(event, position)
                 text = texts.get(event.value) or self._new_text(event, position, texts)
                 if entries is not None and key is None:
                     if text == "<<" and not event.style:
@@ -146,17 +152,17 @@ class _Composer:
                     braces = isinstance(event, yaml.MappingStartEvent) and event.flow_style
                     hint = f". {_TEMPLATE}" if braces else ""
                     self._stop(position, f"a list or block as a key; expected text{hint}")
-                around = self._collection(event, position, position if key is None else key_position, len(opened))
-                opened.append((around, key, key_position))
-                entries, items = (around, None) if isinstance(around, Mapping) else (None, around)
+                opened = self._new_collection(event, position, position if key is None else key_position, len(stack))
+                stack.append((opened, key, key_position))
+                entries, items = (opened, None) if isinstance(opened, Mapping) else (None, opened)
                 key = None
                 continue
             elif isinstance(event, yaml.CollectionEndEvent):
-                node, key, key_position = opened.pop()
-                outer = opened[-1][0] if opened else None
-                entries, items = (outer, None) if isinstance(outer, Mapping) else (None, outer)
+                node, key, key_position = stack.pop()
+                enclosing = stack[-1][0] if stack else None
+                entries, items = (enclosing, None) if isinstance(enclosing, Mapping) else (None, enclosing)
             else:
-                self._check_other(event, position, root)
+                self._check_alias_and_document(event, position, root)
                 continue
             # A complete node goes into its collection; of two with one key, the first is kept.
             if items is not None:
@@ -164,10 +170,10 @@ class _Composer:
             elif entries is None or key is None:
                 root = node
             else:
-                first = entries.setdefault(key, node)
-                if first is not node:
-                    shown = self._problems.shown(first.key_position)
-                    self._problems.at(node.key_position, f"`{key}` is a duplicate, first at {shown}")
+                existing = entries.setdefault(key, node)
+                if existing is not node:
+                    earlier = self._problems.locate(existing.key_position)
+                    self._problems.add_at(node.key_position, f"`{key}` is a duplicate, first at {earlier}")
                 key = None
         return root
 
@@ -176,26 +182,26 @@ class _Composer:
         text: str = event.value
         if event.style == '"' and UNPRINTABLE.search(text):
             self._stop(position, "an escaped control character; expected printable text")
-        if len(texts) < _MOST_SHARED:
+        if len(texts) < _MAX_SHARED_TEXTS:
             texts[text] = text
         return text
 
-    def _collection(
+    def _new_collection(
         self, event: yaml.CollectionStartEvent, position: Position, key_position: Position, depth: int
     ) -> Mapping | Sequence:
         if event.anchor is not None or event.tag is not None:
-            self._refuse_features(event, position)
+            self._refuse_anchor_and_tag(event, position)
         if depth == MAX_DEPTH:
             self._stop(position, f"nested more than {MAX_DEPTH} levels deep")
         return (Mapping if isinstance(event, yaml.MappingStartEvent) else Sequence)(position, key_position)
 
-    def _check_other(self, event: yaml.Event, position: Position, root: Node | None) -> None:
+    def _check_alias_and_document(self, event: yaml.Event, position: Position, root: Node | None) -> None:
         if isinstance(event, yaml.AliasEvent):
             self._stop(position, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
         if isinstance(event, yaml.DocumentStartEvent) and root is not None:
             self._stop(position, "a second document; a manifest file holds one")
 
-    def _refuse_features(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, position: Position) -> None:
+    def _refuse_anchor_and_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, position: Position) -> None:
         if event.anchor is not None:
             self._stop(
                 position, f"anchor `&{event.anchor}`; anchors are not used in manifests, expected the value alone"
@@ -205,5 +211,5 @@ class _Composer:
             self._stop(position, f"tag `{event.tag}`; expected no tag, every scalar is text as written{hint}")
 
     def _stop(self, position: Position, message: str) -> NoReturn:
-        self._problems.at(position, message)
+        self._problems.add_at(position, message)
         raise _StopError

@@ -25,7 +25,7 @@ def json_schema(implementations: Implementations) -> dict[str, Any]:
         "$schema": _DIALECT,
         "title": "lancens manifest",
         **{key: value for key, value in generated.items() if key != "title"},
-        # An included file needs neither.
+        # Only a file with a `name` needs a `version`: an included file has neither.
         "dependencies": {"name": ["version"]},
         "definitions": definitions,
     }
@@ -38,12 +38,12 @@ def json_schema(implementations: Implementations) -> dict[str, Any]:
             field["description"] = " ".join(field["description"].split())
             if field.get("default") in (None, {}, []):
                 field.pop("default", None)
-    _know_impls(definitions, implementations)
-    _allow_nothing(schema)
+    _add_config_schemas(definitions, implementations)
+    _allow_null_blocks(schema)
     return schema
 
 
-def _know_impls(definitions: dict[str, Any], implementations: Implementations) -> None:
+def _add_config_schemas(definitions: dict[str, Any], implementations: Implementations) -> None:
     """Add the ``config`` of every installed implementation to a catalog's block."""
     catalog = definitions["CatalogBlock"]
     names = implementations.names()
@@ -60,7 +60,7 @@ def _know_impls(definitions: dict[str, Any], implementations: Implementations) -
 
 
 def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
-    """Return the schema of ``config``; required keys may be in another file."""
+    """Return the schema of ``config``; no key is required, as another file may have it."""
     keys: dict[str, Any] = {}
     patterns: dict[str, Any] = {f"^{re.escape(prefix)}": TEXT_SCHEMA for prefix in key_prefixes(impl)}
     for setting in describe_keys(implementation.config_model):
@@ -87,13 +87,13 @@ def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
     }
 
 
-def _allow_nothing(schema: Any) -> None:
+def _allow_null_blocks(schema: Any) -> None:
     """Allow null for every block, as YAML writes an empty one."""
     if isinstance(schema, list):
         for item in schema:
-            _allow_nothing(item)
+            _allow_null_blocks(item)
     elif isinstance(schema, dict):
         if schema.get("type") == "object":
             schema["type"] = ["object", "null"]
         for value in schema.values():
-            _allow_nothing(value)
+            _allow_null_blocks(value)

@@ -12,21 +12,23 @@ from reconciler.model.desired import DesiredPolicy
 
 def read_policies(reader: CatalogBlockReader, node: Node) -> Iterator[DesiredPolicy]:
     """Yield the policies in the catalog's block ``node``, in order; errors go to the reader's problems."""
-    written, blocks = entries_of(node).get("policies"), reader.blocks
-    if isinstance(written, ScalarNode) and written.is_null:
+    policies_node, blocks = entries_of(node).get("policies"), reader.blocks
+    if isinstance(policies_node, ScalarNode) and policies_node.is_null:
         return
-    if written is not None and not isinstance(written, Sequence):
+    if policies_node is not None and not isinstance(policies_node, Sequence):
         message = f"`policies` in catalog {reader.catalog} is not a list; expected `policies: [{{match: ads/**}}]`"
-        blocks.problems.at(written.position, message)
+        blocks.problems.add_at(policies_node.position, message)
         return
-    for number, item in enumerate(written or (), 1):
+    for number, item in enumerate(policies_node or (), 1):
         subject = f"policy {number} of catalog {reader.catalog}"
         block = blocks.read(PolicyBlock, item, subject)
         if block is None:
             continue
         if block.match is None:
             if "match" not in entries_of(item):  # else it is an error already
-                blocks.problems.at(item.position, f"{subject} has no `match`; expected a glob, such as `match: ads/**`")
+                blocks.problems.add_at(
+                    item.position, f"{subject} has no `match`; expected a glob, such as `match: ads/**`"
+                )
             continue
         yield DesiredPolicy(
             pattern=block.match,
@@ -34,6 +36,6 @@ def read_policies(reader: CatalogBlockReader, node: Node) -> Iterator[DesiredPol
             source=blocks.problems.source(item.position),
             properties=reader.properties(block.properties, item, subject),
             secret_keys=reader.secret_keys(item, block.properties),
-            expect=block.maintain.expected(block.expect),
-            maintain=block.maintain.set_values(),
+            expect=block.maintain.expect_fields(block.expect),
+            maintain=block.maintain.maintain_fields(),
         )

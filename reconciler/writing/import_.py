@@ -230,7 +230,7 @@ def _read_catalogs(
             name,
             connection.spec,
             connection.backend,
-            manifest.catalogs[name].config.texts(folder),
+            manifest.catalogs[name].config.relative_templates(folder),
             places,
             connection.desired.scope,
             connection.desired.owner,

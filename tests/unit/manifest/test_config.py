@@ -89,15 +89,15 @@ def test_relative_roots_start_at_the_file_they_stand_in(write: Write) -> None:
 
     assert catalogs["a"].resolve_config().properties == {"root": f"{path.parent}/lake"}
     assert catalogs["b"].resolve_config().properties == {"dir.path": f"{path.parent}/teams/b"}
-    assert catalogs["a"].config.texts(loaded.folder) == {"root": "./lake"}
-    assert catalogs["b"].config.texts(loaded.folder) == {"dir.path": "${var:at}"}
+    assert catalogs["a"].config.relative_templates(loaded.folder) == {"root": "./lake"}
+    assert catalogs["b"].config.relative_templates(loaded.folder) == {"dir.path": "${var:at}"}
 
 
 def test_config_text_is_what_a_manifest_can_hold(load_text: Load) -> None:
     config = '{name: "a $${b}", storage.x: "${env:X:-y}", root: "s3://b/${var:c}", storage.f: "${file:../f}"}'
     loaded = load_text(manifest("", "memory", config))
 
-    assert loaded.catalogs["lake"].config.texts(loaded.folder) == {
+    assert loaded.catalogs["lake"].config.relative_templates(loaded.folder) == {
         "name": "a $${b}",
         "storage.x": "${env:X:-y}",
         "root": "s3://b/${var:c}",
