@@ -83,7 +83,7 @@ def test_a_server_without_preconditions_gets_the_marks_with_every_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """Its delta alone would bring a key back that ``lancens.keys`` does not list any more."""
-    monkeypatch.setattr(AlterNamespaceRequest, "checking", lambda _, backend, __: backend)
+    monkeypatch.setattr(AlterNamespaceRequest, "conditional_backend", lambda _, backend, __: backend)
     root = str(tmp_path / "lake")
     with served(OneCatalog(DirBackend(root=root))) as url:
         catalog = _Catalog(tmp_path, "rest", {"uri": url, "root": root})
