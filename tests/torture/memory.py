@@ -159,6 +159,7 @@ def _abilities(able: Capabilities) -> Abilities:
         registers=not able.chooses_locations,
         root_tables=not fewest,
         known_places=not (able.chooses_locations or able.ignores_location),
+        data_first=able.location_policy is not LocationPolicy.UNDER_ROOT and not able.ignores_location,
     )
 
 

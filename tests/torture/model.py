@@ -18,7 +18,7 @@ from tests.torture.targets.base import OWNER, Path_, Room, Target
 
 __all__ = ["Model", "arrow_type", "is_at", "location_in"]
 
-_OWN = "lancens."
+_OWN, _DATA = "lancens.", "lancens.data"
 _ARROW = {"fixed_size_list<float32>[4]": "fixed_size_list<item: float>[4]"}
 """How Arrow writes a type, where it is not as a manifest does."""
 _CHANGING = re.compile(r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_")
@@ -198,6 +198,9 @@ class Model:
             if place is not None and not is_at(place, found):
                 yield f"{key} is at {found!r}, not {place!r}"
             if table.kind == "create":
+                is_written = wanted.is_marked(path) or not self._is_equal(key, wanted.properties_of(path))
+                if self._target.abilities.data_first and is_written and _DATA not in dict(_leaves(state[key])):
+                    yield f"{key} does not say that lancens has written its data"
                 columns = [f"{one['name']}: {arrow_type(one['type'])}" for one in columns_of(table)]
                 names = [name for name in data if is_at(found, _CHANGING.sub("", name.removeprefix("dataset ")))]
                 there = [data[name]["columns"] for name in names]

@@ -44,8 +44,6 @@ LONGEST_SECONDS = 600
 IMPATIENT_SECONDS = 2
 _PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
 _COMPARED = 0.2
-_DATA = '"lancens.data": "true"'
-"""The mark of an entry whose data lancens has written."""
 _REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json|_refs/tags/.*)")
 """Marks of a directory, tags, and Lance's hint: every commit writes it again, and readers list the versions instead."""
 ResultT = TypeVar("ResultT")
@@ -245,8 +243,6 @@ class Play:
             self.model.expect_mirrored(self.wanted, state, second)
         moves = self.wanted.moves.items()
         self.foreign.expect(state, {self._table_key(new): self._table_key(old) for new, old in moves})
-        if self.target.abilities.data_first and (unmarked := list(self._unmarked(state))):
-            raise Violation(f"no entry says that lancens has written data: {unmarked}")
         if twice := [key for key in (*state, *second) if key.endswith(" again")]:
             raise Violation(f"there twice: {twice}")
         if self.storage is not None:
@@ -265,13 +261,6 @@ class Play:
                 entry = json.dumps(state.get(self._table_key(path)))
                 if entry == "null" or any(f'"{key}": "{value}"' not in entry for key, value in properties.items()):
                     raise Violation(f"applied twice, and {'/'.join(path)} is {entry}, not {properties}")
-
-    def _unmarked(self, state: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the tables whose entries should say that there is data, as they came after it, and do not."""
-        for path, table in self.wanted.tables.items():
-            key = self._table_key(path)
-            if table.kind == "create" and not table.differs and _DATA not in json.dumps(state[key]):
-                yield key
 
     def _table_key(self, path: Path_) -> str:
         return key_of("", "table", self.target.identifier(self.room, path))

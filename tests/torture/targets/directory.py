@@ -245,7 +245,7 @@ class DirectoryInS3(Directory):
 class SecondDirectory(Directory):
     """A directory beside another catalog, around the data of its rooms."""
 
-    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, names_locations=True)
+    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, names_locations=True, data_first=False)
 
 
 @contextmanager

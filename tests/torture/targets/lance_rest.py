@@ -70,7 +70,7 @@ class Serve(Directory):
 class SecondServe(Serve):
     """A server beside another catalog, over a directory that has the data of all rooms."""
 
-    abilities = Abilities(depth=2, foreign=False, names_locations=True)
+    abilities = Abilities(depth=2, foreign=False, names_locations=True, data_first=False)
 
 
 @contextmanager
