@@ -2,16 +2,21 @@
 
 Each release needs an environment of its own, and Python 3.11 or older::
 
-    for version in 0.7.5 0.8.0 0.10.5; do
+    for version in 0.7.5 0.8.0 0.10.5 1.0.0 4.0.0; do
         python -m venv old-$version && old-$version/bin/pip install pylance==$version 'pyarrow<16' 'numpy<2'
         old-$version/bin/python tests/old_data/generate.py
     done
 
-The order matters: 0.8.0 appends to a copy of what 0.7.5 wrote.
+The order matters: 0.8.0 appends to a copy of what 0.7.5 wrote. 1.0.0 and 4.0.0 write
+directory catalogs, which are packed.
 """
 
+import importlib
 import shutil
+import tarfile
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -54,4 +59,23 @@ def write_0_10_5() -> None:
     lance.dataset(place).add_columns({"price": "id * 2", "quantity": "id * 3"})
 
 
-{"0.7.5": write_0_7_5, "0.8.0": write_0_8_0, "0.10.5": write_0_10_5}[lance.__version__]()
+def write_directory() -> None:
+    """Write a directory catalog with a namespace, a table, and one that is only declared, and pack it."""
+    spec: Any = importlib.import_module("lance.namespace")  # 0.7 has none
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, pa.schema({"id": pa.int64()})) as writer:
+        writer.write_table(pa.table({"id": [0, 1, 2]}))
+    with tempfile.TemporaryDirectory() as root:
+        catalog = spec.DirectoryNamespace(root=root)
+        catalog.create_namespace(spec.CreateNamespaceRequest(id=["theirs"], properties={"owner": "somebody"}))
+        catalog.create_table(spec.CreateTableRequest(id=["theirs", "old"]), stream.getvalue().to_pybytes())
+        if lance.__version__ == "1.0.0":
+            catalog.create_empty_table(spec.CreateEmptyTableRequest(id=["theirs", "later"]))
+        else:
+            catalog.declare_table(spec.DeclareTableRequest(id=["theirs", "later"]))
+        with tarfile.open(HERE / f"directory-{lance.__version__}.tar.xz", "w:xz") as packed:
+            packed.add(root, ".")
+
+
+_WRITE = {"0.7.5": write_0_7_5, "0.8.0": write_0_8_0, "0.10.5": write_0_10_5}
+_WRITE.get(lance.__version__, write_directory)()

@@ -24,6 +24,8 @@ _CALM_TRIES = 3
 _CALLS = 40
 """Others act at one of the first calls."""
 BUSY = "it failed without a fault, and took longer than it had to wait: a busy machine, or not"
+_AMID = 0.6
+"""At how many of the calls that write others edit a table."""
 _DYING_CALLS = 12
 """A second catalog dies at one of the first calls of an apply."""
 
@@ -45,11 +47,21 @@ class _Weather:
     acts_at: int
     dies_at: int | None = None
     second_calls: int = 0
+    amid: list[Act] = field(default_factory=list)
+    """What others do to the manifest's own tables, each right before a call that writes."""
+    is_edited: bool = False
+    """Whether they have done some of it since the last plan."""
     happened: list[str] = field(default_factory=list)
 
     def decide(self, call: Call) -> Fault | None:
         if call.number >= self.acts_at:
             self.others_act()
+        if self.amid and self.play.target.is_write(call.action or call.name) and self.dice.random() < _AMID:
+            act = self.amid.pop()
+            self.is_edited = True
+            self.happened.append(f"{call.number} {call.action or call.name}: others {act.what} {'/'.join(act.path)}")
+            self.play.others_act([act])
+            self.tally.acts += 1
         return self._fault(self.play.target, call)
 
     def decide_second(self, call: Call) -> Fault | None:
@@ -105,11 +117,14 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
                 play.begin(number)
                 tally.acts += len(scenario.between) * number
                 tally.refused += bool(number) and play.expect_refused()
-            _converge(plays[0], proxy, second, dice, tally, meanwhile)
+            amid = [act for act in scenario.amid if not (target.loses_updates and act.what == "note")] * number
+            _converge(plays[0], proxy, second, dice, tally, meanwhile, [] if plays[1:] else amid)
             for clean in plays[1:]:
                 clean.others_act(meanwhile)
                 clean.calm()
                 plays[0].expect_same(clean)
+            for play in plays:
+                play.maintain()
     for play in plays:
         play.expect_files()
         play.forget()
@@ -132,20 +147,22 @@ def _converge(
     dice: random.Random,
     tally: Tally,
     meanwhile: Sequence[Act],
+    amid: list[Act],
 ) -> None:
     """Apply until there is nothing left to do."""
     faults, reads, writes = dice.randrange(2, 10), dice.choice((0.0, 0.02, 0.1)), dice.choice((0.15, 0.3, 0.6))
-    weather = _Weather(play, dice, tally, faults, reads, writes, meanwhile, dice.randrange(_CALLS))
+    weather = _Weather(play, dice, tally, faults, reads, writes, meanwhile, dice.randrange(_CALLS), amid=amid)
     proxy.reset(weather.decide)
     if second is not None:
         second.reset(weather.decide_second)
     parallelism = dice.choice((1, 1, 4))
     saved: Plan | None = None
     try:
-        for _ in range(weather.left + 2 * _CALM_TRIES):
-            if saved is None or dice.random() < 0.5:
+        for _ in range(weather.left + len(amid) + 2 * _CALM_TRIES):
+            if saved is None or weather.is_edited or dice.random() < 0.5:
+                weather.is_edited = False
                 saved = _planned(play, weather, parallelism)
-            if saved is not None and _applied(play, saved, weather, parallelism, tally):
+            if saved is not None and _applied(play, saved, weather, parallelism, tally) and not weather.is_edited:
                 weather.others_act()
                 play.expect_done()
                 return

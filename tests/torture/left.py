@@ -13,7 +13,7 @@ __all__ = ["Storage"]
 
 _RAW = "raw/"
 _MARK = re.compile(r"file (.*/)?\.lance-[a-z-]+")
-_CHANGING = re.compile(r"^dataset (.*HASH_)?")
+_CHANGING = re.compile(r"^dataset (.*HASH_)?|_UNIQUE$")
 
 
 class Storage:

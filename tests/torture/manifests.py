@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.torture.scenario import Scenario, Table, Wanted
+from tests.torture.scenario import Existing, Scenario, Table, Wanted
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
 __all__ = ["SECOND", "WATCHED", "columns_of", "location_of", "mirrored_name", "place_name", "set_up", "write_manifest"]
@@ -21,6 +21,8 @@ _COLUMNS: Sequence[Sequence[Mapping[str, Any]]] = (
 )
 _MORE = {"name": "added", "type": "string"}
 _RENAMED = {"embedding": {**_COLUMNS[1][1], "name": "vector", "renamed_from": "embedding"}}
+_BROKEN = "nowhere://no place/at all"
+"""A location that nobody can open."""
 _OTHER = [{"name": "id", "type": "string"}]
 _UPKEEP = {"compact": {"max_small_fragments": 1}, "indices": {"id": {"type": "BTREE"}}}
 _SPACES: tuple[Path_, ...] = (("a",), ("b",), ("c",), ("d",), ("moved_b",), ("a", "eu"), ("theirs",))
@@ -31,18 +33,29 @@ def set_up(target: Target, room: Room, scenario: Scenario) -> None:
     if not scenario.bare or target.impl != "hive3":
         target.prepare(room)
     for existing in scenario.before:
-        if existing.kind == "namespace":
-            target.add_namespace(room, existing.path, existing.properties)
-        elif existing.kind == "foreign":
-            target.add_foreign(room, existing.path)
-        else:
-            location = target.write_dataset(room, "-".join(existing.path), 2)
-            target.add_lance(room, existing.path, location, existing.properties)
+        _add(target, room, existing)
     for holder, manifests in ((target, scenario.manifests), (target.second, scenario.second)):
         for wanted in manifests:
             for path, table in wanted.tables.items():
                 if table.kind == "register" and holder is not None:
                     holder.write_dataset(room, place_name(path, table), 5 if table.moved else 3)
+
+
+def _add(target: Target, room: Room, existing: Existing) -> None:
+    name = "-".join(existing.path)
+    match existing.kind:
+        case "release":
+            target.unpack(room, name)
+        case "namespace":
+            target.add_namespace(room, existing.path, existing.properties)
+        case "foreign":
+            target.add_foreign(room, existing.path)
+        case "lance":
+            target.add_lance(room, existing.path, target.write_dataset(room, name, 2), existing.properties)
+        case "gone":
+            target.add_lance(room, existing.path, target.raw_place(room, name), existing.properties)
+        case "broken":
+            target.add_lance(room, existing.path, _BROKEN, existing.properties)
 
 
 def place_name(path: Path_, table: Table) -> str:

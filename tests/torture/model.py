@@ -21,7 +21,9 @@ __all__ = ["Model", "arrow_type", "is_at", "location_in"]
 _OWN, _DATA = "lancens.", "lancens.data"
 _ARROW = {"fixed_size_list<float32>[4]": "fixed_size_list<item: float>[4]"}
 """How Arrow writes a type, where it is not as a manifest does."""
-_CHANGING = re.compile(r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_")
+_CHANGING = re.compile(
+    r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_|_UNIQUE|_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
 
 
 def arrow_type(text: str) -> str:
@@ -49,9 +51,9 @@ class Model:
         self._watched: set[str] = set()
         self._tags: dict[str, dict[str, int]] = {}
         self._labelled: set[str] = set()
-        self._foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
+        self.foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
         for one in before:
-            if one.kind != "foreign":
+            if one.kind not in ("foreign", "release"):
                 self._put(one)
 
     def copy(self) -> Model:
@@ -64,7 +66,7 @@ class Model:
         return other
 
     def _put(self, one: Existing) -> None:
-        key = self._key("namespace" if one.kind == "namespace" else "table", one.path)
+        key = self._key("namespace" if one.kind == "namespace" or one.path == ("theirs",) else "table", one.path)
         if one.properties.get("lancens.managed-by") == OWNER:
             self._ours[key] = {}
         else:
@@ -86,7 +88,7 @@ class Model:
                 self._ours.pop(key, None)
                 self._drifted.pop(key, None)
                 self._protected.discard(key)
-            case "change":
+            case "change" | "note":
                 managed = self._ours.get(key, {})
                 for name, value in act.properties.items():
                     (self._drifted if name in managed else self._theirs).setdefault(key, {})[name] = value
@@ -180,8 +182,8 @@ class Model:
             )
             gone = self._ours.get(key, {}).keys() - values.keys() if key in asked else set()
             yield from (f"{key}: {name} is still there" for name in sorted(gone & found.keys()))
-        yield from (f"{key} is not there" for key in sorted(self._foreign - state.keys()))
-        known = expected.keys() | self._foreign | going
+        yield from (f"{key} is not there" for key in sorted(self.foreign - state.keys()))
+        known = expected.keys() | self.foreign | going
         yield from (f"{key} is nobody's" for key in sorted(state.keys() - known) if key.startswith("table "))
         for key in sorted(going):
             inside = key.replace("namespace ", "table ", 1) + "/"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from tests.torture.targets.base import Abilities, Path_, Room, Target
 if TYPE_CHECKING:
     from tests.torture.scenario import Wanted
 
-__all__ = ["LABEL", "Act", "do", "draw_acts", "draw_meanwhile"]
+__all__ = ["LABEL", "Act", "do", "draw_acts", "draw_amid", "draw_meanwhile"]
 
 LABEL = "theirs"
 """The tag that others set."""
@@ -66,11 +66,37 @@ def draw_meanwhile(dice: random.Random, prune: str, phase: int, *, bare: bool, m
     return [*acts, Act("tag", ("theirs", "data"), {f"seen-{phase}": "yes"})]
 
 
-def do(target: Target, room: Room, act: Act) -> None:
+def draw_amid(
+    dice: random.Random, able: Abilities, first: Wanted, edited: Wanted, without: Collection[Path_]
+) -> list[Act]:
+    """Draw what happens to tables of a manifest while it is applied, of those that it has had and does not rename."""
+    acts: list[Act] = []
+    stay = first.tables.keys() & edited.tables.keys() - {*edited.moves, *edited.moves.values(), *without}
+    for path in sorted(stay if able.updates else ()):
+        table, before = edited.tables[path], first.tables[path]
+        if table.differs or before.differs or dice.random() < 0.5:
+            continue
+        is_named = table.kind == "register" or (able.names_locations and table.kind != "known")
+        managed = first.properties_of(path).keys() & edited.properties_of(path).keys()
+        match dice.choice(("note", "drift", "remake", "point")):
+            case "note":
+                acts.append(Act("note", path, {"seen-amid": "spark"}))
+            case "drift" if managed:
+                acts.append(Act("change", path, {min(managed): "drifted"}))
+            case "remake" if able.registers and is_named and not table.evolves:
+                acts.append(Act("remake", path))
+            case "point" if is_named and not table.evolves:
+                acts.append(Act("point", path))
+    return acts
+
+
+def do(target: Target, room: Room, act: Act) -> None:  # noqa: C901 - a case for each deed
     """Carry it out, past lancens."""
     match act.what:
-        case "change" | "tag" if target.abilities.updates:
+        case "change" | "tag" | "note" if target.abilities.updates:
             target.change(room, act.path, act.properties)
+        case "point" if target.can_be_pointed:
+            target.point(room, act.path, f"{target.place_of(room, act.path)}-elsewhere")
         case "describe":
             target.describe(room, act.path)
         case "space":

@@ -8,24 +8,29 @@ import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import reconciler
 from reconciler.manifest import Manifest
 from reconciler.model.errors import LancensError, PlanFileError, StalePlanError
 from reconciler.model.reasons import ReasonCode
+from reconciler.operations.connections import open_connections
+from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.planner.plan import Plan
 from tests.plans import resealed
+from tests.servers.lance_rest import served
 from tests.torture.left import Storage
 from tests.torture.manifests import SECOND, set_up, write_manifest
-from tests.torture.model import Model
+from tests.torture.model import Model, is_at, location_in
 from tests.torture.others import Act, do, touched
 from tests.torture.scenario import Scenario, Wanted, draw
 from tests.torture.tally import Tally, Violation, difference
-from tests.torture.targets.base import Path_, Room, Target, plain_state
+from tests.torture.targets.base import CANARY, OWNER, Path_, Room, Target, plain_state
+from tests.torture.targets.http import Plain
 from tests.torture.traces import Foreign, Journals, expect_no_secret, is_unclean, key_of
 
 __all__ = [
@@ -165,6 +170,27 @@ class Play:
             raise Violation(f"a calm apply fails: {failures(report)}")
         self.expect_done()
 
+    def maintain(self) -> None:
+        """Carry out the jobs of the manifest's `maintain`, and check that no row, version or entry is gone by that."""
+        if not self.wanted.upkeep:
+            return
+        manifest, before, rows = self.manifest(faulty=False), self.state(), self._rows()
+        jobs = within(lambda: plan_maintenance(manifest))
+        report = within(lambda: maintain(jobs, manifest, journal=self.room.folder / "journal"))
+        if not report.ok:
+            raise Violation(f"maintain fails: {failures(report)}")
+        if left := within(lambda: plan_maintenance(manifest)).changes:
+            raise Violation(f"after maintain there are jobs: {[change.address for change in left]}")
+        if (after := self.state()) != before or self._rows() != rows:
+            raise Violation(f"changed by maintain: {difference({**before, **rows}, {**after, **self._rows()})}")
+        self.expect_files()
+        self.storage = self.storage and Storage(self.target.data(self.room))
+
+    def _rows(self) -> Mapping[str, Any]:
+        """Return what datasets show, but for their versions."""
+        data = self.target.data(self.room)
+        return {key: {**held, "versions": 0} if isinstance(held, Mapping) else held for key, held in data.items()}
+
     # ---- what has to hold ----------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -243,6 +269,7 @@ class Play:
             self.model.expect_mirrored(self.wanted, state, second)
         moves = self.wanted.moves.items()
         self.foreign.expect(state, {self._table_key(new): self._table_key(old) for new, old in moves})
+        self._expect_served(state)
         if twice := [key for key in (*state, *second) if key.endswith(" again")]:
             raise Violation(f"there twice: {twice}")
         if self.storage is not None:
@@ -250,6 +277,23 @@ class Play:
             manifests = [self.wanted, *([self.second_wanted] if self.second_wanted else [])]
             evolves = any(table.evolves for wanted in manifests for table in wanted.tables.values())
             self.storage.expect(data, entries, evolves=evolves)
+
+    def _expect_served(self, state: Mapping[str, Any]) -> None:
+        """Check that `lancens serve` in front of the catalog hands out every table with its location and no secret."""
+        from reconciler.server.catalogs import OneCatalog
+
+        name, manifest = OWNER.partition("/")[2], self.manifest(faulty=False)
+        tables = {key: entry for key, entry in state.items() if key.startswith("table ") and not key.endswith(" again")}
+        with open_connections(manifest, [name]) as connections:
+            catalog = OneCatalog(connections[name].backend, list(connections[name].spec.secrets))
+            with served(catalog) as url:
+                for key, entry in tables.items():
+                    route = quote(key.removeprefix("table ").replace("/", "$"), safe="")
+                    response = Plain(url)("POST", f"/v1/table/{route}/describe", {}, may=(400,))
+                    if CANARY in json.dumps(response) or (response is None) != (key in self.model.foreign):
+                        raise Violation(f"serve describes {key} as {response}")
+                    if response is not None and not is_at(location_in(response), location_in(entry)):
+                        raise Violation(f"serve: {key} is at {response['location']}, not {location_in(entry)}")
 
     def expect_agreed(self) -> None:
         """Check that what both manifests say of a table is so, whichever of them was applied last."""

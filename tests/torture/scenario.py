@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-from tests.torture.others import Act, draw_acts, draw_meanwhile
+from tests.torture.others import Act, draw_acts, draw_amid, draw_meanwhile
 from tests.torture.targets.base import OWNER, Abilities, Path_
 
 __all__ = ["Existing", "Scenario", "Table", "Wanted", "draw"]
@@ -17,11 +17,17 @@ _TIERS = ("gold", "silver", "bronze")
 _SCHEMAS = 2
 _TAGS: Sequence[Mapping[str, int]] = ({}, {"prod": 1}, {"prod": 2}, {"prod": 1, "old": 1}, {"prod": 2, "old": 1})
 _THEIRS = {"owner": "somebody"}
+_LEFT: Mapping[Path_, Mapping[str, str]] = {("theirs",): _THEIRS, ("theirs", "old"): {}, ("theirs", "later"): {}}
+"""What is in the catalogs of older releases."""
 
 
 @dataclass(frozen=True)
 class Existing:
-    """An object that others have made: a namespace, a Lance table, or a foreign one."""
+    """An object that others have made: a namespace, a Lance table, or a foreign one.
+
+    The data of one that is ``gone`` is not there, one that is ``broken`` has a location that nobody can open, and one
+    that is ``old`` came with the catalog of a pylance ``release``, which is the first object of all.
+    """
 
     kind: str
     path: Path_
@@ -103,6 +109,8 @@ class Scenario:
     mirrors: bool = False
     between: Sequence[Act] = ()
     meanwhile: Sequence[Sequence[Act]] = ((), ())
+    amid: Sequence[Act] = ()
+    """What others do to tables of the second manifest while it is applied, each right before a write of lancens."""
 
     @property
     def is_tagged(self) -> bool:
@@ -122,6 +130,9 @@ class Scenario:
             "blocked": any(one.blocked for one in wanted),
             "policies": any(one.policy for one in wanted),
             "tags": self.is_tagged,
+            "maintain": any(one.upkeep for one in wanted),
+            "own edited amid": bool(self.amid),
+            **{f"{kind} entry": any(one.kind == kind for one in self.before) for kind in ("gone", "broken", "old")},
         }
         return {what for what, has in found.items() if has} | {f"prune {self.manifests[0].prune}"}
 
@@ -156,7 +167,10 @@ def draw(dice: random.Random, able: Abilities, second: Abilities | None = None, 
     if able.updates and able.registers:
         between += _draw_tags(dice, first, edited, {act.path for act in between if act.what.startswith("rem")})
     if not more:
-        return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
+        amid = draw_amid(dice, able, first, edited, {act.path for act in between if act.what == "remove"})
+        before = _odd(dice, able, before, mirrored=mirrors)
+        first.upkeep = edited.upkeep = dice.random() < 0.3
+        return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile, amid)
     if others and second is not None:
         others = (*others, _edited(dice, second, others[-1], "w", before=()))
     last = _edited(dice, able, edited, "d", before=before)
@@ -227,6 +241,28 @@ def _before(dice: random.Random, able: Abilities, wanted: Wanted) -> list[Existi
             found.append(Existing("lance", ("a", "known"), {"theirs": "yes"}))
             wanted.tables["a", "known"] = Table("known", {"tier": "gold"})
     return found
+
+
+def _odd(dice: random.Random, able: Abilities, before: Sequence[Existing], *, mirrored: bool) -> list[Existing]:
+    """Draw what else others have: entries without data or place, and what an older pylance has left.
+
+    A mirror rightly refuses those without a place.
+    """
+    odd = list(before)
+    if not odd:
+        return odd
+    if able.registers and dice.random() < 0.4:
+        odd.append(Existing("gone", ("theirs", "gone")))
+    if able.breaks and not mirrored and dice.random() < 0.4:
+        odd.append(Existing("broken", ("theirs", "broken")))
+    if able.releases and dice.random() < 0.5:
+        left = [Existing("old", path, properties) for path, properties in _LEFT.items()]
+        odd = [
+            Existing("release", (dice.choice(able.releases),)),
+            *left,
+            *(one for one in odd if one.path not in _LEFT),
+        ]
+    return odd
 
 
 def _edited(

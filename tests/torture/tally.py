@@ -11,7 +11,7 @@ __all__ = ["DRAWN", "KINDS", "Tally", "Violation", "again", "difference", "table
 
 DRAWN = (
     *("second catalog", "second catalog dies", "mirror", "moved", "defaults", "evolve", "blocked", "policies", "tags"),
-    *("prune never", "prune all"),
+    *("prune never", "prune all", "maintain", "own edited amid", "gone entry", "broken entry", "old entry"),
 )
 """What a scenario may hold; the table says which of it no run had, such as what a server cannot do."""
 KINDS = ("runs", "kills", "races")

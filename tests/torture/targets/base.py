@@ -75,6 +75,10 @@ class Abilities:
     """Whether a plan knows where a table will be."""
     data_first: bool = True
     """Whether a table gets its data before its entry, which then says that there is data."""
+    breaks: bool = False
+    """Whether an entry can have a location that no client can open."""
+    releases: Sequence[str] = ()
+    """The older pylance releases whose catalogs a room may have been made by."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ class Target(ABC):
     """What the calls that change something are named."""
     can_be_pointed: ClassVar[bool] = False
     """Whether other clients can point an entry elsewhere."""
+    loses_updates: bool = False
+    """Whether a write of lancens may undo one that comes between its last read and that write, as docs say."""
     limits: ClassVar[Mapping[str, str]] = {}
     """Limits that are documented: what an error of them says, and their name."""
 
@@ -151,6 +157,10 @@ class Target(ABC):
     def prepare(self, room: Room) -> None:
         """Make what stands above a room where lancens does not."""
         assert not self.above(room)
+
+    def unpack(self, room: Room, release: str) -> None:
+        """Let a room begin as a catalog of an older pylance, where ``abilities`` name its release."""
+        raise NotImplementedError
 
     @abstractmethod
     def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None: ...

@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 import sys
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +34,7 @@ from tests.torture.targets.base import (
 __all__ = ["Directory", "DirectoryInS3", "SecondDirectory", "directory", "directory_in_s3"]
 
 _MANIFEST = "__manifest"
+_OLD = Path(__file__).parents[2] / "old_data"
 _HASH = re.compile(r"\b[0-9a-f]{8}_(?=\S*\$)")
 _REQUIRED = ("object_id", "object_type", "location", "metadata")
 
@@ -42,7 +45,9 @@ class Directory(Target):
     name: ClassVar[str] = "dir"
     impl: ClassVar[str] = "dir"
     faults: ClassVar[Sequence[Fault]] = ()
-    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, root_tables=True, data_first=False)
+    abilities: ClassVar[Abilities] = Abilities(
+        depth=2, foreign=False, root_tables=True, data_first=False, releases=("1.0.0", "4.0.0")
+    )
     writes: ClassVar[re.Pattern[str]] = re.compile(r"^(PUT|POST|DELETE) ")
 
     @property
@@ -61,6 +66,10 @@ class Directory(Target):
 
     def scope(self, room: Room) -> Sequence[str]:
         return ["**"]
+
+    def unpack(self, room: Room, release: str) -> None:
+        with tarfile.open(_OLD / f"directory-{release}.tar.xz") as packed:
+            packed.extractall(room.lake, filter="data")
 
     def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
         from lance_namespace import CreateNamespaceRequest
@@ -154,6 +163,7 @@ class DirectoryInS3(Directory):
     """A directory in moto's S3, behind the proxy."""
 
     name = "dir on S3"
+    abilities: ClassVar[Abilities] = replace(Directory.abilities, releases=())
     faults = (
         Fault.RESET,
         Fault.LOST,

@@ -33,7 +33,7 @@ class Glue(Target):
 
     name = "glue"
     impl = "glue"
-    abilities = Abilities(names_locations=True)
+    abilities = Abilities(names_locations=True, breaks=True)
     can_be_pointed = True
     writes = re.compile(r"^(Create|Update|Delete|BatchDelete)")
 

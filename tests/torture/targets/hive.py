@@ -175,5 +175,6 @@ def hive(version: Version, folder: Path) -> Iterator[Hive]:
     (folder / "server").mkdir()
     with metastore(version, folder / "server") as server:
         made = Hive(folder, server)
+        made.loses_updates = version == "3.1"
         made.second = SecondDirectory(folder)
         yield made

@@ -62,11 +62,16 @@ class _Iceberg(Target):
         return "%1F".join(quote(name, safe="") for name in self.identifier(room, path)[1:])
 
     def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
-        body = {"requirements": [], "updates": [{"action": "set-properties", "updates": dict(properties)}]}
-        self._plain(room)("POST", self._table_route(room, path), body)
+        self._update(room, path, {"action": "set-properties", "updates": dict(properties)})
+
+    def point(self, room: Room, path: Path_, place: str) -> None:
+        self._update(room, path, {"action": "set-location", "location": place})
 
     def describe(self, room: Room, path: Path_) -> None:
         self.change(room, path, THEIR_SECRET)
+
+    def _update(self, room: Room, path: Path_, *updates: Mapping[str, Any]) -> None:
+        self._plain(room)("POST", self._table_route(room, path), {"requirements": [], "updates": updates})
 
     def remove(self, room: Room, path: Path_) -> None:
         self._plain(room)("DELETE", f"{self._table_route(room, path)}?purgeRequested=false")
@@ -109,6 +114,11 @@ class _Iceberg(Target):
                 if not _VOLATILE.fullmatch(key)
             },
             "columns": [f"{field['name']}: {field['type']}" for field in metadata["schemas"][-1]["fields"]],
+            "kept": {
+                "format": metadata["format-version"],
+                **{key: metadata.get(key) for key in ("partition-specs", "default-spec-id", "sort-orders")},
+                **{f"column {one['name']}": one.get("doc") for one in metadata["schemas"][-1]["fields"]},
+            },
         }
 
     def _warehouse(self, room: Room) -> str:
@@ -123,6 +133,7 @@ class Apache(_Iceberg):
 
     name = "iceberg"
     abilities = Abilities(depth=2, known_places=False, data_first=False)
+    can_be_pointed = True
 
     def __init__(self, folder: Path, server: IcebergServer) -> None:
         super().__init__(folder)
@@ -153,6 +164,25 @@ class Apache(_Iceberg):
 
     def prepare(self, room: Room) -> None:
         """A warehouse is there once it is named."""
+
+    def describe(self, room: Room, path: Path_) -> None:
+        """Give an entry comments, a partition spec and a sort order, too; Nessie refuses these updates."""
+        super().describe(room, path)
+        metadata = self._plain(room)("GET", self._table_route(room, path))["metadata"]
+        schema = next(one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
+        fields = [{**field, "doc": "the key"} for field in schema["fields"]]
+        key = {"source-id": fields[0]["id"], "transform": "identity"}
+        order = {"order-id": 1, "fields": [{**key, "direction": "desc", "null-order": "nulls-last"}]}
+        self._update(
+            room,
+            path,
+            {"action": "add-schema", "schema": {**schema, "fields": fields}},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 1, "fields": [{**key, "name": "part"}]}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": order},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+        )
 
     def edit(self, request: bytes) -> bytes:
         """Ask for small pages, so that every list has some."""

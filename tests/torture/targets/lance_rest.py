@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ class Serve(Directory):
 
     name = "serve + rest"
     impl = "rest"
+    abilities = replace(Directory.abilities, releases=())
     faults = JSON_FAULTS
     writes = re.compile(r"^POST .*(/create|/declare|/register|/deregister|/drop|/alter|Alter\w+)($|\?)", re.IGNORECASE)
 
