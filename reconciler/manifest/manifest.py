@@ -14,6 +14,7 @@ from reconciler.manifest.policy import VARIABLES_ONLY
 from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
+from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Source, Thresholds
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.names import Identifier, address, join
@@ -21,6 +22,7 @@ from reconciler.model.redaction import redact_properties, slow_digest
 from reconciler.model.rendering import Renderable
 
 _MOST_ALIKE = 2**12
+_MOST_SCHEMAS = 2**6
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
@@ -157,7 +159,8 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
         yield from _tables(catalog, relative, folder)
         if (mirror := desired.mirror) is not None:
             names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
-            tables = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
+            parts = ((name, _table_parts(catalog.name, table, None)) for name, table in defaults)
+            tables = [(name, *before, None, *after) for name, (before, after) in parts]
             yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, tables)
         for policy in desired.policies:  # the order counts
             policy_address = address(catalog.name, policy.match.patterns)
@@ -170,6 +173,7 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
 def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder: str) -> Iterator[bytes]:
     """Yield a line of the digest for each table; ``relative`` are locations that are written relative."""
     alike: dict[tuple[object, ...], bytes] = {}
+    shared_schemas: dict[int, str] = {}
     for identifier, table in sorted(catalog.desired.tables.items()):
         location = table.location
         if location is not None and (hidden := _hidden_part(location, catalog.hidden_locations)):
@@ -180,7 +184,12 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
         key = _alike(table) if location is None else None
         line = alike.get(key) if key is not None else None
         if line is None:
-            line = _line(*_table_parts(catalog.name, table, location))
+            before, after = _table_parts(catalog.name, table, location)
+            if table.schema is None:
+                line = _line(*before, None, *after)
+            else:
+                schema = _schema_json(address(catalog.name, identifier), table.schema, shared_schemas)
+                line = f"{_ENCODER.encode(before)[:-1]},{schema},{_ENCODER.encode(after)[1:]}\n".encode()
             # The stand-in of a secret differs from table to table.
             if key is not None and len(alike) < _MOST_ALIKE and redact_properties(table.properties) == table.properties:
                 alike[key] = line
@@ -209,24 +218,34 @@ def _line(*parts: object) -> bytes:
     return _ENCODER.encode(parts).encode() + b"\n"
 
 
-def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tuple[object, ...]:
-    schema = None
-    if table.schema is not None:
-        table_address = address(catalog, table.id)
-        schema = [
+def _schema_json(table_address: str, schema: Schema, shared: dict[int, str]) -> str:
+    """Return the JSON of a table's ``schema``; those that are equal in all tables are ``shared`` by their ids."""
+    text = shared.get(id(schema))
+    if text is None:
+        columns = [
             (
                 column.name,
                 column.type,
                 column.nullable,
-                sorted(redact_properties(column.metadata, table_address).items()),
+                sorted(redact_properties(column.metadata, table_address).items()) if column.metadata else [],
                 *((column.renamed_from,) if column.renamed_from is not None else ()),
             )
-            for column in table.schema
+            for column in schema
         ]
-    return (
-        _properties(catalog, table),
-        None if location is None else locations.normalise(location),
-        schema,
+        text = _ENCODER.encode(columns)
+        if all(redact_properties(column.metadata) == column.metadata for column in schema if column.metadata):
+            if len(shared) == _MOST_SCHEMAS:
+                shared.clear()
+            shared[id(schema)] = text
+    return text
+
+
+def _table_parts(
+    catalog: str, table: DesiredTable, location: str | None
+) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """Return the parts of a table's line that come before its schema, and those after it."""
+    before = (_properties(catalog, table), None if location is None else locations.normalise(location))
+    return before, (
         table.evolve.value,
         table.extra_columns.value,
         table.probe,

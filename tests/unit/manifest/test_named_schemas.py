@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import pytest
 
 from reconciler import load
 from reconciler.model.columns import Column, Schema
 from reconciler.model.desired import DesiredTable, ExtraColumns
 from reconciler.model.errors import ManifestError
+from reconciler.model.redaction import redact_properties
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 USERS = """\
@@ -50,6 +53,26 @@ def test_a_schema_by_name_means_what_its_columns_mean(load_text: Load) -> None:
     inline += "{name: name, type: string, metadata: {unit: none}}]}}"
     by_name = load_text(manifest("tables: {a: {schema: users}}") + USERS)
     assert by_name.digest == load_text(manifest(inline)).digest
+
+
+@pytest.mark.parametrize(("metadata", "times"), [("unit: none", 1), ("password: swordfish", 3)])
+def test_the_digest_reads_a_shared_schema_once_unless_it_has_secrets(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch, metadata: str, times: int
+) -> None:
+    columns = f"[{{name: id, type: int64, metadata: {{{metadata}}}}}]"
+    addresses: list[object] = []
+
+    def counted(properties: Mapping[str, str], address: str | None = None, *secret: Collection[str]) -> dict[str, str]:
+        addresses.extend(filter(None, [address]))
+        return redact_properties(properties, address, *secret)
+
+    monkeypatch.setattr("reconciler.manifest.manifest.redact_properties", counted)
+    by_name = load_text(
+        manifest("tables: {a: {schema: x}, b: {schema: x}, c: {schema: x}}") + f"schemas: {{x: {columns}}}"
+    )
+    assert len(addresses) == times
+    inline = ", ".join(f"{name}: {{schema: {columns}}}" for name in "abc")
+    assert by_name.digest == load_text(manifest(f"tables: {{{inline}}}")).digest
 
 
 def test_extra_columns_are_kept_unless_they_are_a_conflict(write: Write) -> None:
