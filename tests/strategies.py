@@ -12,7 +12,7 @@ from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import ObjectView, explain
+from reconciler.planner.views import ObjectView, field_changes
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""
@@ -140,7 +140,7 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, "lake/t"),
+        fields=field_changes(before, after, "lake/t"),
         code=draw(st.sampled_from(ReasonCode)),
         params=draw(_params()),
         source=draw(_sources),

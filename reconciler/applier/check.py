@@ -116,7 +116,7 @@ def _stale_fields(
     """
     fingerprint = planned.fingerprint
     safeguard = backend.capabilities().safeguard
-    if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
+    if fingerprint and fingerprint.matches(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
     if planned.move_away is not None and _can_move_away(planned.move_away, live, backend):
         return ()
@@ -186,7 +186,7 @@ def with_live_count(
     Raises:
         BackendError: the catalog could not be read.
     """
-    percent, removals = limits.max_removal_percent, summary.going
+    percent, removals = limits.max_removal_percent, summary.total_removed
     if removals * 100 <= max(limits.min_tables, removals) * percent:
         return summary  # within the limit whatever the count
     context = CatalogContext.of(source)

@@ -283,7 +283,7 @@ class _Run:
         If the change is done already, nothing is written.
         """
         target.expect_planned()
-        may_be_incomplete = target.change.action in _ALWAYS_CARRIED_OUT or target.after.beside_entry
+        may_be_incomplete = target.change.action in _ALWAYS_CARRIED_OUT or target.after.writes_beside_entry
         if target.precondition is Precondition.APPLIED and not may_be_incomplete:
             return ChangeOutcome(Status.ALREADY)
         self._record_intent(position, target.live)

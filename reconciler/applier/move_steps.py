@@ -43,7 +43,7 @@ class Move(Target[LiveTable]):
             self.origin is None
             and self.precondition is Precondition.APPLIED
             and self.after.columns is None
-            and not self.after.beside_entry
+            and not self.after.writes_beside_entry
         )
 
     def carry_out(self) -> ChangeOutcome:

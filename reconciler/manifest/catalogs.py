@@ -139,7 +139,7 @@ class CatalogBlockReader:
                 id=identifier,
                 source=self.blocks.problems.source(node.key_position),
                 properties=self.properties(block.properties, node, subject, self.capabilities.namespace_places),
-                claimed=bool(managed_keys),
+                is_claimed=bool(managed_keys),
                 absent=bool(block.absent),
                 protect=block.protect,
                 kind=block.kind,

@@ -154,7 +154,7 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
         yield _line("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
         for _, namespace in sorted(desired.namespaces.items()):
             claims = (_properties(catalog.name, namespace), namespace.absent, namespace.protect)
-            yield _line("namespace", namespace.id, *(claims if namespace.claimed else ()), namespace.kind)
+            yield _line("namespace", namespace.id, *(claims if namespace.is_claimed else ()), namespace.kind)
         yield _line("tables", len(desired.tables))
         yield from _tables(catalog, relative, folder)
         if (mirror := desired.mirror) is not None:

@@ -63,7 +63,7 @@ class ExtraColumns(Enum):
 class DesiredNamespace:
     """One namespace block.
 
-    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
+    A block that is not ``is_claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
     ``secret_keys`` in ``properties`` come from the environment or a file, and are redacted. ``mirrored``: it has no
     block, and only a mirror puts tables into it.
     """
@@ -71,7 +71,7 @@ class DesiredNamespace:
     id: Identifier
     source: Source
     properties: Mapping[str, str] = field(default_factory=dict)
-    claimed: bool = False
+    is_claimed: bool = False
     absent: bool = False
     protect: bool | None = None
     kind: str | None = None

@@ -28,7 +28,7 @@ from reconciler.planner.facts import (
     StorageQuestion,
     TableFacts,
 )
-from reconciler.planner.schemas import planned
+from reconciler.planner.schemas import planned_columns
 from reconciler.planner.stored import schema_difference
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _stale_columns(
     """Return the columns that entries show and should show, of entries where these differ."""
     to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in questions:
-        live, schema = question.live, planned(question.table, facts[question.table.id].storage)
+        live, schema = question.live, planned_columns(question.table, facts[question.table.id].storage)
         columns = backend.columns_to_show(schema) if schema and live is not None else None
         if schema and columns is not None and live is not None:
             to_show[live.id] = question.table.id, schema, columns

@@ -18,7 +18,7 @@ from reconciler.operations.connections import Connection, open_connections, read
 from reconciler.operations.plan import check_globs, reference, selected_catalogs, selected_in, summary_of
 from reconciler.planner.entries import Action, Change, Protection
 from reconciler.planner.plan import Options, Plan
-from reconciler.planner.views import ObjectView, explain, view_of
+from reconciler.planner.views import ObjectView, field_changes, view_of
 
 _NO_MARKS = {"location", "kind", "properties", "safeguards", "managed_versioning", "columns", "shown_columns", "tags"}
 """What a view holds beside the marks of lancens."""
@@ -118,6 +118,6 @@ def _release_entry(connection: Connection, live: LiveNamespace | LiveTable, prot
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, address(catalog, live.id)),
+        fields=field_changes(before, after, address(catalog, live.id)),
         code=ReasonCode.RELEASED,
     )

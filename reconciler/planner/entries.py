@@ -57,21 +57,21 @@ class Action(StrEnum):
 
     @property
     def sort(self) -> str:
-        """The word under which a plan's summary counts it."""
+        """The field of a plan's summary that counts it, such as ``update``."""
         return "update" if self.verb in ("alter", "relocate", "tag") else self.verb
 
     @property
     def removes(self) -> bool:
-        """Whether it removes an object from its catalog."""
+        """Whether it removes an entry from its catalog."""
         return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
 
 
 _SYMBOLS = {"compact": "~", "optimize": "~", "update": "~", "move": ">", "deregister": "-", "drop": "-"}
-"""How the sorts of actions are shown that make no object."""
+"""The symbols of changes by ``Action.sort``; sorts that create an object have ``+``."""
 
 
-class _Subject(Document):
-    """Base of everything about one object."""
+class _ObjectDocument(Document):
+    """Base of the parts of a plan that are about one namespace or table."""
 
     catalog: str
     kind: Kind
@@ -79,7 +79,7 @@ class _Subject(Document):
 
     @property
     def address(self) -> str:
-        """The object's address: ``catalog/namespace/table``."""
+        """The object's address, such as ``lake/features/users``."""
         return address(self.catalog, self.identifier)
 
     @property
@@ -89,12 +89,12 @@ class _Subject(Document):
 
     @property
     def namesake(self) -> Key:
-        """The key of an object of the other kind with the same name."""
+        """The key that an object of the other kind with this name has: a namespace's for a table, and vice versa."""
         return self.catalog, "namespace" if self.kind == "table" else "table", self.identifier
 
 
-class Entry(_Subject):
-    """A decision about one object; ``source`` is the manifest's line behind it."""
+class Entry(_ObjectDocument):
+    """A decision about one object; ``source`` is the line of the manifest that it follows from."""
 
     code: ReasonCode
     params: Params = Field(default_factory=Params)
@@ -107,8 +107,8 @@ class Entry(_Subject):
         return words.reason(self.code, self.params)
 
 
-class _Shown(_Subject):
-    """Base of entries with object states, whose secrets are concealed when saved."""
+class _StateDocument(_ObjectDocument):
+    """Base of the parts with states of their object, which are saved with stand-ins for secrets."""
 
     secret_keys: tuple[str, ...] = Field(
         default=(),
@@ -116,21 +116,21 @@ class _Shown(_Subject):
     )
 
     @field_serializer("before", "after", "found", "moved", "view", mode="wrap", check_fields=False)
-    def _concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
+    def _serialize_concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
         return write(None if view is None else self.concealed(view))
 
     def concealed(self, view: ObjectView) -> ObjectView:
-        """Return a state of the object as the saved form shows it."""
-        return view.concealed(self.stand_ins_of, self.secret_keys)
+        """Return ``view``, a state of the object, with stand-ins for secrets."""
+        return view.concealed(self.stand_in_address, self.secret_keys)
 
     @property
-    def stand_ins_of(self) -> str:
+    def stand_in_address(self) -> str:
         """The address from which stand-ins are derived."""
         return self.address
 
 
 class UpkeepJob(Document):
-    """What a change by `maintain` costs, what it was planned on, and what the manifest asks for."""
+    """The cost of a change by `maintain`, the state it was planned on, and what the manifest asks for."""
 
     index: str | None = Field(default=None, description="The name of the index that is built or brought up to date.")
     reads: int | None = Field(
@@ -144,7 +144,7 @@ class UpkeepJob(Document):
 
     @property
     def most_bytes(self) -> int | None:
-        """The most bytes that the job may read; None for no limit."""
+        """The most bytes that the job may read when it is carried out; None for no limit."""
         return None if self.reads is None else 2 * self.reads
 
     @property
@@ -153,36 +153,36 @@ class UpkeepJob(Document):
         return None if self.reads is None or self.writes is None else self.reads + self.writes
 
 
-class Change(Entry, _Shown):
+class Change(Entry, _StateDocument):
     """One step of a plan.
 
     ``before`` is None if the object does not exist, ``after`` is None if it is removed. ``depends_on`` are the
-    positions in ``Plan.changes`` of changes that must succeed first. A move is identified by the new name; its
-    ``before`` is the state of ``moved_from``.
+    positions in ``Plan.changes`` of changes that must succeed first. A move has the new name as its ``identifier``;
+    its ``before`` is the state of ``moved_from``, and ``found`` that of an entry that already has the new name.
     """
 
     action: Action
     moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a moved table has before.")
     takes_from: tuple[str, ...] | None = Field(
         default=None,
-        description="The namespace whose other properties a new one gets, as it is that one under another name.",
+        description="The old name of a renamed namespace, from which the new one copies its other properties.",
     )
     before: ObjectView | None = None
     after: ObjectView | None = None
     found: ObjectView | None = Field(
-        default=None, description="What is there under the new name of a moved table: an interrupted move left it."
+        default=None, description="The entry under the new name of a moved table, which an interrupted move left."
     )
     fields: tuple[FieldChange, ...] = ()
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
     storage: StorageKind | None = Field(
-        default=None, description="What was found where the table is or would be; absent where it made no difference."
+        default=None, description="The content of the table's location; absent where it made no difference."
     )
     dataset: DatasetVersion | None = Field(
-        default=None, description="The latest version that was found; data that does not have it is other data."
+        default=None, description="The latest version of the data; a dataset without it is not the planned one."
     )
-    tags: FoundTags | None = Field(default=None, description="The tags of the data in question that were found.")
+    tags: FoundTags | None = Field(default=None, description="Those tags of the data that the change is about.")
     mirror_of: Origin | None = Field(
-        default=None, description="The table of another catalog that this one follows, and after whose change it comes."
+        default=None, description="The table of another catalog that this one mirrors; its change comes first."
     )
     depends_on: tuple[int, ...] = ()
     job: UpkeepJob | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
@@ -199,17 +199,17 @@ class Change(Entry, _Shown):
 
     @property
     def removes(self) -> bool:
-        """Whether it removes an object from its catalog or a tag from data, or gives lost data up."""
+        """Whether it removes an entry from its catalog or a tag from data, or replaces lost data."""
         return self.action.removes or self.removes_tags or self.recreates
 
     @property
     def recreates(self) -> bool:
-        """Whether it makes an empty dataset in place of lost data."""
+        """Whether it creates an empty dataset in place of lost data."""
         return self.is_first_data and self.before is not None and self.before.data
 
     @property
     def removes_tags(self) -> bool:
-        """Whether it removes a tag, so that a clean-up may remove that version."""
+        """Whether it removes a tag, so that a clean-up may delete the version that had it."""
         before, after = (view.tags or {} if view else {} for view in (self.before, self.after))
         return not before.keys() <= after.keys()
 
@@ -220,7 +220,7 @@ class Change(Entry, _Shown):
 
     @property
     def is_first_data(self) -> bool:
-        """Whether it writes a dataset: a moved table may have none yet."""
+        """Whether it writes the table's first dataset, as a new table or a moved one without data needs."""
         is_written = self.after_columns is not None and self.storage is StorageKind.NOTHING
         return self.action is Action.CREATE_TABLE or is_written
 
@@ -237,35 +237,37 @@ class Change(Entry, _Shown):
 
 
 class Protection(Entry):
-    """An object that is kept because it is protected."""
+    """An object that is kept because it is protected; ``would`` is the removal that was planned."""
 
     would: Action
 
     symbol: ClassVar[str] = "!"
 
 
-class Blocked(Entry, _Shown):
-    """An object that cannot be made what the manifest asks for, and stays as it is.
+class Blocked(Entry, _StateDocument):
+    """An object that cannot be changed as the manifest asks, and stays as it is.
 
-    The other fields are what this was decided by: ``before`` is the object's state, None if it does not exist, and
+    Its fields record the states that led to this: ``before`` is that of the object, None if it does not exist.
     ``location`` is where a table is or would be.
     """
 
     before: ObjectView | None = None
-    moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a table to be moved has.")
-    moved: ObjectView | None = Field(default=None, description="The state that one was found in.")
+    moved_from: tuple[str, ...] | None = Field(default=None, description="The current name of a table to be moved.")
+    moved: ObjectView | None = Field(default=None, description="The state of the table under `moved_from`.")
     location: str | None = None
-    storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
-    columns: Columns | None = Field(default=None, description="The columns of the data found there.")
+    storage: StorageKind | None = Field(default=None, description="The content of `location`, if it was probed.")
+    columns: Columns | None = Field(default=None, description="The columns of the dataset at `location`.")
     unreferenced: str | None = Field(
-        default=None, description="Where a dataset is that may be the table's data, and that no entry has."
+        default=None, description="The location of a dataset without an entry that may be the table's data."
     )
-    detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
-    cleanup: AutoCleanup | None = Field(default=None, description="When the dataset found there cleans itself up.")
-    tags: FoundTags | None = Field(default=None, description="The tags of the data in question that were found.")
+    detail: str = Field(default="", description="The answer of storage, if it did not show what `location` holds.")
+    cleanup: AutoCleanup | None = Field(
+        default=None, description="The automatic clean-up that the dataset at `location` is configured for."
+    )
+    tags: FoundTags | None = Field(default=None, description="Those tags of the data that the block is about.")
     held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
     kept_as: tuple[str, ...] | None = Field(
-        default=None, description="The name that the service keeps it under, where that is another one."
+        default=None, description="The name under which the service would keep it, if that differs."
     )
 
     symbol: ClassVar[str] = "!"
@@ -287,16 +289,16 @@ class Blocked(Entry, _Shown):
         return words.remedy(self.code, self.params)
 
     @field_serializer("location", "unreferenced")
-    def _redacted(self, location: str | None) -> str | None:
+    def _redact_location(self, location: str | None) -> str | None:
         return locations.redact(location)
 
     @field_serializer("columns", mode="wrap")
-    def _concealed_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
+    def _serialize_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
         return write(concealed_columns(columns, self.address))
 
 
 class Note(Document):
-    """Something worth knowing that changes nothing."""
+    """A remark on a catalog that changes nothing."""
 
     catalog: str
     code: NoteCode
@@ -309,8 +311,8 @@ class Note(Document):
         return words.message(self.code, self.params)
 
 
-class Fingerprint(_Shown):
-    """The state of an object when the plan was made; ``view`` None: it did not exist.
+class Fingerprint(_StateDocument):
+    """The state of an object when the plan was made; ``view`` is None if it did not exist.
 
     ``occupied`` marks a namespace that would be dropped if it were empty. ``moved_to`` is a moved table's new name,
     from which the stand-ins of both its states are derived.
@@ -321,7 +323,7 @@ class Fingerprint(_Shown):
     view: ObjectView | None = None
     digest: str | None = None
     occupied: bool = False
-    upkeep: Upkeep | None = Field(default=None, description="What jobs of `maintain` were decided by.")
+    upkeep: Upkeep | None = Field(default=None, description="The state of the data that jobs of `maintain` depend on.")
 
     @classmethod
     def of(
@@ -338,7 +340,7 @@ class Fingerprint(_Shown):
         upkeep: Upkeep | None = None,
     ) -> Fingerprint:
         """Return the fingerprint of ``view``, with its digest."""
-        of = cls(
+        fingerprint = cls(
             catalog=catalog,
             kind=kind,
             identifier=identifier,
@@ -349,10 +351,10 @@ class Fingerprint(_Shown):
             moved_to=moved_to,
             upkeep=upkeep,
         )
-        return of if view is None else of.model_copy(update={"digest": of.digest_of(view)})
+        return fingerprint if view is None else fingerprint.model_copy(update={"digest": fingerprint.digest_of(view)})
 
     @property
-    def stand_ins_of(self) -> str:
+    def stand_in_address(self) -> str:
         """The address from which stand-ins are derived."""
         return self.address if self.moved_to is None else address(self.catalog, self.moved_to)
 
@@ -360,6 +362,6 @@ class Fingerprint(_Shown):
         """Return the digest of a state of the object; None if it does not exist."""
         return None if view is None else self.concealed(view).digest()
 
-    def is_of(self, view: ObjectView | None) -> bool:
-        """Return whether ``view`` is still the recorded state."""
+    def matches(self, view: ObjectView | None) -> bool:
+        """Return whether ``view`` has the recorded state."""
         return self.digest == self.digest_of(view)

@@ -348,7 +348,7 @@ def _properties(fingerprint: Fingerprint, view: ObjectView, desired: Mapping[str
         ownership.REQUESTED_LOCATION: view.requested_location,
         ownership.CHOSEN_LOCATION: view.chosen_location,
     }
-    restored = _with_desired_values(view.properties, desired, fingerprint.stand_ins_of, secret)
+    restored = _with_desired_values(view.properties, desired, fingerprint.stand_in_address, secret)
     return {**view.safeguards, **restored, **{key: value for key, value in marks.items() if value is not None}}
 
 

@@ -37,12 +37,12 @@ def diff_moved(context: CatalogContext, pair: TablePair, facts: TableFacts | Non
     in_place = context.capabilities.renames(origin.id, desired.id)
     why = _why_blocked(context, desired, origin, pair.live, line, in_place=in_place)
     if why is not None:
-        return _with_both_states(context, context.blocked(why, desired, pair.live, facts), pair, desired, origin)
+        return _with_both_states(context, context.blocked_entry(why, desired, pair.live, facts), pair, desired, origin)
     is_new_entry = pair.live is None and not in_place
     outcome = diff_table(_marking_context(context, is_new_entry=is_new_entry), desired, renamed, facts)
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
         why = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
-        outcome = context.blocked(why, desired, pair.live, facts)
+        outcome = context.blocked_entry(why, desired, pair.live, facts)
     if isinstance(outcome, Blocked):
         return _with_both_states(context, outcome, pair, desired, origin)
     view = context.view(desired, renamed)

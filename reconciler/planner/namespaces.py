@@ -32,20 +32,20 @@ def diff_namespace(
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
         if live is None and desired is not None and not desired.absent:
-            return context.blocked(Why(ReasonCode.MADE_OUTSIDE), desired, None)
+            return context.blocked_entry(Why(ReasonCode.MADE_OUTSIDE), desired, None)
         return None
     if desired is None or desired.absent:
         return None if live is None else diff_unwanted(context, desired, live, renamed_to)
     if live is not None and live.disabled:
-        return context.blocked(Why(ReasonCode.NAMESPACE_DISABLED), desired, live)
+        return context.blocked_entry(Why(ReasonCode.NAMESPACE_DISABLED), desired, live)
     kinds = context.capabilities.namespace_kinds
     kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
     why = _why_blocked_by_kind(context, desired, live, kind, holds)
     if why:
-        return context.blocked(why, desired, live)
+        return context.blocked_entry(why, desired, live)
     if live is None:
         return _diff_new(context, desired, kind, origin)
-    return _diff_existing(context, desired, live) if desired.claimed else None
+    return _diff_existing(context, desired, live) if desired.is_claimed else None
 
 
 def _diff_new(
@@ -59,7 +59,7 @@ def _diff_new(
         return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
     params["name"] = "/".join(origin.id)
     if ownership.is_protected(origin.properties) and desired.protect is not False:
-        return context.blocked(Why(ReasonCode.PROTECTED, params), desired, None)
+        return context.blocked_entry(Why(ReasonCode.PROTECTED, params), desired, None)
     if able.lost_with_namespace:
         params["lost"] = able.lost_with_namespace
     why = Why(ReasonCode.NAMESPACE_MOVED, params)
@@ -109,7 +109,7 @@ def _diff_existing(context: CatalogContext, desired: DesiredNamespace, live: Liv
     if not context.capabilities.alter_namespace:
         if before.properties == after.properties:
             return Remark(note_on_fixed_marks(before, after), live.id)
-        return context.blocked(Why(ReasonCode.CANNOT_ALTER_NAMESPACE), desired, live)
+        return context.blocked_entry(Why(ReasonCode.CANNOT_ALTER_NAMESPACE), desired, live)
     if only_marks:
         why = Why(ReasonCode.ADOPTED if before.managed_by is None else ReasonCode.MARKS)
     else:

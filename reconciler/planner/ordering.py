@@ -56,7 +56,7 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
     """
     pending = sorted(changes, key=_rank)
     needs = _dependencies(pending)
-    for at, earlier in _by_place(pending):
+    for at, earlier in _same_location_order(pending):
         needs[at].add(earlier)
     sorter = TopologicalSorter(dict(enumerate(needs)))
     sorter.prepare()
@@ -116,11 +116,11 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
         taken = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
         if taken is not None:
             needs[taken].add(at)
-        needs[at] |= _freed_by(change, changes, index, freed_places, left_namespaces)
+        needs[at] |= _freeing_removals(change, changes, index, freed_places, left_namespaces)
     return needs
 
 
-def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
+def _same_location_order(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
     """Yield pairs of changes at one location, the earlier one second.
 
     A catalog that is planned after the writing one found the dataset, and one before it found nothing. A dataset is
@@ -140,7 +140,7 @@ def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
             yield from ((at, other) for at in then for other in first if changes[at].catalog != changes[other].catalog)
 
 
-def _freed_by(
+def _freeing_removals(
     change: Change,
     changes: Sequence[Change],
     index: dict[Key, int],

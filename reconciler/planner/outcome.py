@@ -18,7 +18,7 @@ from reconciler.planner.entries import Action, Blocked, Change, Kind, Protection
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.moves import NO_MOVES, Moves, moves_of
-from reconciler.planner.views import ObjectView, explain, view_of
+from reconciler.planner.views import ObjectView, field_changes, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class CatalogContext:
     ) -> Blocked | None:
         """Return the blocked entry of an object of another manifest; None if this manifest may change it."""
         why = self.why_foreign(live.properties, NO_PARAMS if desired is not None else {"key": "prune: owned"})
-        return None if why is None else self.blocked(why, desired, live)
+        return None if why is None else self.blocked_entry(why, desired, live)
 
-    def blocked(
+    def blocked_entry(
         self,
         why: Why,
         desired: DesiredNamespace | DesiredTable | None,
@@ -147,7 +147,7 @@ class CatalogContext:
         ``holder`` describes that object.
         """
         why = Why(ReasonCode.NAME_HELD, {"detail": holder})
-        return self.blocked(why, desired, None, facts).model_copy(update={"held_by": holder})
+        return self.blocked_entry(why, desired, None, facts).model_copy(update={"held_by": holder})
 
     def view(
         self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None
@@ -225,7 +225,7 @@ def change_of(
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, address(context.catalog, identifier), secret_keys),
+        fields=field_changes(before, after, address(context.catalog, identifier), secret_keys),
         code=why.code,
         params=why.params,
         source=desired.source if desired else None,

@@ -79,7 +79,7 @@ def _edit_model(model: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> Mo
     values = {name: value for name in parts if (value := vars(model).get(name))}  # vars: a failing getattr is slow
     edits = {name: edited for name, value in values.items() if (edited := _edit_value(value, edit)) is not value}
     view = edits.get("view")
-    if isinstance(model, Fingerprint) and isinstance(view, ObjectView) and model.is_of(model.view):
+    if isinstance(model, Fingerprint) and isinstance(view, ObjectView) and model.matches(model.view):
         edits["digest"] = model.digest_of(view)  # a digest that did not match stays wrong
     return model.model_copy(update=edits) if edits else model
 

@@ -1,10 +1,10 @@
 """The plan document, its saved form, and the checks before it is applied.
 
 A plan is data: made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
-``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time but those of dataset versions,
-and no machine name: the same states give the same bytes. Sensitive property values exist in memory only. The JSON form
-holds stand-ins, which depend on the object (see ``reconciler.model.redaction``), and digests are taken over these, so a
-plan read back has the digests it was saved with.
+``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. Its only times are those of dataset versions,
+and it names no machine: the same states give the same bytes. Sensitive property values exist in memory only. The JSON
+form holds stand-ins for them, which depend on the object (see ``reconciler.model.redaction``). Digests cover the
+stand-ins, so a plan read back has the digests it was saved with.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Prote
 from reconciler.planner.views import Document
 
 FORMAT_VERSION = "1.0"
-_DIGEST = "digest"
-_JOBS = ("compact", "build", "optimize")
+_DIGEST_KEY = "digest"
+_JOB_SORTS = ("compact", "build", "optimize")
+"""The sorts of changes that only `lancens maintain` plans."""
 
 
 class CatalogSummary(Document):
-    """What was read of one catalog.
+    """The numbers of objects in one catalog, and of those that the plan removes.
 
     ``removable_tables`` counts the tables that pruning may remove, ``removed_tables`` those of them that the plan
-    removes, ``untagged_tables`` those that lose a tag, ``recreated_tables`` those whose lost data it gives up.
-    ``unnamed_tables`` are not in the manifest, ``unmanaged_tables`` are those of them that nobody manages.
-    ``mirrored_tables`` counts the tables that its mirror finds in the source, absent without a mirror, and
-    ``unmirrored_tables`` the mirrored tables that the plan removes. ``service`` is a digest of the resolved
-    configuration without its credentials, a slow one if values are from outside the manifest.
+    removes, ``untagged_tables`` those that lose a tag, ``recreated_tables`` those whose lost data it replaces.
+    ``unnamed_tables`` are not in the manifest, ``unmanaged_tables`` are those of them that no manifest manages.
+    ``mirrored_tables`` counts the tables that its mirror selects in the source, absent without a mirror, and
+    ``unmirrored_tables`` the mirrored tables that the plan removes. ``desired_objects`` counts the manifest's blocks.
+    ``service`` is a digest of the resolved configuration without its credentials, a slow one if values come from
+    outside the manifest.
     """
 
     name: str
@@ -57,12 +59,12 @@ class CatalogSummary(Document):
 
     @property
     def removals(self) -> tuple[int, int, int, int]:
-        """What the plan removes: tables, mirrored ones, tags of tables, and lost data."""
+        """The numbers of tables that are removed, removed by a mirror, that lose a tag, and that lose data."""
         return self.removed_tables, self.unmirrored_tables, self.untagged_tables, self.recreated_tables
 
     @property
-    def going(self) -> int:
-        """How many tables count as removed."""
+    def total_removed(self) -> int:
+        """How many tables count as removed for the manifest's thresholds."""
         return self.removed_tables + self.untagged_tables + self.recreated_tables
 
 
@@ -76,10 +78,10 @@ class ManifestRef(Document):
     digest: str
     files: tuple[str, ...]
     variables: Mapping[str, str] = {}
-    upkeep: str | None = Field(default=None, description="Of jobs of `lancens maintain`: a digest of what it asks for.")
+    upkeep: str | None = Field(default=None, description="A digest of all `maintain` settings, in a plan of jobs.")
 
     def differing_variables(self, other: ManifestRef) -> list[str]:
-        """Return the names of the variables that have another value in ``other``."""
+        """Return the sorted names of the variables that have another value in ``other``, or none."""
         names = self.variables.keys() | other.variables.keys()
         return sorted(name for name in names if self.variables.get(name) != other.variables.get(name))
 
@@ -94,7 +96,7 @@ class WorkLimits(Document):
 class Options(Document):
     """The options of a plan.
 
-    ``mass_removal``: the plan removes more than the thresholds allow, which was allowed explicitly.
+    ``mass_removal``: the plan removes more than the thresholds allow, and the user allowed that.
     """
 
     select: tuple[str, ...] = ()
@@ -125,15 +127,16 @@ class Summary(Document):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
     @model_serializer(mode="wrap")
-    def _without_jobs(self, write: SerializerFunctionWrapHandler) -> dict[str, int]:
-        """Leave the jobs out of the summary of a plan that has none."""
-        return {sort: number for sort, number in write(self).items() if number or sort not in _JOBS}
+    def _omit_zero_jobs(self, write: SerializerFunctionWrapHandler) -> dict[str, int]:
+        """Return the counts by sort, without those of jobs that are zero."""
+        return {sort: number for sort, number in write(self).items() if number or sort not in _JOB_SORTS}
 
 
 class Plan(Renderable, Document):
     """All changes, in execution order.
 
-    ``blocked`` is what cannot be planned, ``waiting`` the changes that wait for it; neither is carried out.
+    ``blocked`` are the objects that cannot be planned, ``waiting`` the changes that wait for them; neither is carried
+    out. ``guards`` are the protected objects that stay.
     """
 
     format_version: str = FORMAT_VERSION
@@ -162,28 +165,29 @@ class Plan(Renderable, Document):
     @property
     def concerned(self) -> frozenset[str]:
         """The catalogs with a change, a waiting change or a blocked object."""
-        return frozenset(one.catalog for one in (*self.changes, *self.blocked, *self.waiting))
+        return frozenset(entry.catalog for entry in (*self.changes, *self.blocked, *self.waiting))
 
     def changes_of(self, catalog: str) -> Iterator[Change]:
-        """Return the changes of one catalog."""
+        """Return the changes of one catalog, in execution order."""
         return (change for change in self.changes if change.catalog == catalog)
 
     def summary(self) -> Summary:
-        """Return the counts for the last line of a plan."""
+        """Return the counts of changes and kept objects, as the last line of a plan shows them."""
         counts = Counter(change.action.sort for change in self.changes)
         return Summary(**counts, protected=len(self.guards), blocked=len(self.blocked))
 
     def to_json(self) -> str:
         """Return the saved form: the same text for the same plan, without secrets."""
         content = self._content()
-        text = json.dumps({**content, _DIGEST: _digest_of(content)}, indent=2, ensure_ascii=False)
+        text = json.dumps({**content, _DIGEST_KEY: _digest_of(content)}, indent=2, ensure_ascii=False)
         return display.json_text(text) + "\n"
 
     def digest(self) -> str:
-        """Return the SHA-256 of the saved form, by which a review names this plan."""
+        """Return the SHA-256 of the saved form, by which a review identifies this plan."""
         return _digest_of(self._content())
 
     def _content(self) -> dict[str, Any]:
+        """Return the saved form without its digest."""
         document = self.model_dump(mode="json", exclude_defaults=True, by_alias=True)
         summary = self.summary().model_dump(by_alias=True)
         return {"format_version": self.format_version, **document, "summary": summary}
@@ -193,7 +197,7 @@ class Plan(Renderable, Document):
         """Return the plan that :meth:`to_json` wrote.
 
         Raises:
-            PlanFileError: the text is not a plan, was edited or cut, or has another major version.
+            PlanFileError: the text is not a plan, was edited or truncated, or has another major version.
         """
         try:
             document = json.loads(text)
@@ -221,12 +225,15 @@ class Plan(Renderable, Document):
 
 
 def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
-    """Check the digest of ``document``, and that ``summary`` counts its changes.
+    """Check the digest of ``document``, a saved plan, and that it has the counts of ``summary``.
 
-    The digest covers keys of a later minor version, which are ignored otherwise.
+    The digest also covers keys of later minor versions, which are otherwise ignored.
+
+    Raises:
+        PlanFileError: either differs.
     """
-    content = {key: value for key, value in document.items() if key != _DIGEST}
-    if document.get(_DIGEST) != _digest_of(content):
+    content = {key: value for key, value in document.items() if key != _DIGEST_KEY}
+    if document.get(_DIGEST_KEY) != _digest_of(content):
         raise PlanFileError(
             "the plan was edited or damaged: its `digest` does not match its content. Make the plan again."
         )
@@ -239,9 +246,9 @@ def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
 
 
 def _digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document, independent of its layout.
+    """Return the SHA-256 of a plan's content, independent of its layout.
 
-    Versions of data do not count: an approved plan stays the same while writers append.
+    It leaves out the versions of data: an approved plan keeps its digest while writers append.
     """
     for part in ("changes", "waiting"):
         if part in content:
@@ -269,29 +276,30 @@ def check_blocked(plan: Plan) -> None:
 def check_removals(plan: Plan) -> None:
     """Refuse a plan that removes too much of a catalog.
 
-    Too much is more than ``thresholds.max_removal_percent`` of the tables that pruning may remove, if there are at
-    least ``thresholds.min_tables``; and anything, if the manifest names nothing in the catalog or its mirror finds an
-    empty source.
+    The limit is ``thresholds.max_removal_percent`` of the tables that pruning may remove, if there are at least
+    ``thresholds.min_tables``. If the manifest names nothing in the catalog, or its mirror finds an empty source, any
+    removal is too much.
 
     Raises:
         SafetyError: naming each catalog, what would be removed and the flag that allows it.
     """
-    reasons = [reason for catalog in plan.catalogs for reason in _reasons(plan.thresholds, catalog)]
+    reasons = [reason for catalog in plan.catalogs for reason in _excess_removals(plan.thresholds, catalog)]
     if reasons:
         raise SafetyError(*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal.")
 
 
 def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> bool:
     """Return whether :func:`check_removals` refuses a plan with these catalogs."""
-    return any(True for catalog in catalogs for _ in _reasons(limits, catalog))
+    return any(True for catalog in catalogs for _ in _excess_removals(limits, catalog))
 
 
 def _percent(part: int, whole: int) -> str:
-    """Return a share rounded up to a tenth, so that one over a limit also reads so: 4 of 13 is 30.8."""
+    """Return a share rounded up to a tenth, so that a share above a limit never reads as the limit: 4 of 13 is 30.8."""
     return f"{-(-part * 1000 // whole) / 10:.1f}".removesuffix(".0")
 
 
-def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
+def _excess_removals(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
+    """Yield a sentence if the plan removes too much of ``catalog``."""
     tables, removed, untagged = catalog.removable_tables, catalog.removed_tables, catalog.untagged_tables
     if catalog.unmirrored_tables and catalog.mirrored_tables == 0:
         yield (
@@ -300,10 +308,10 @@ def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
         )
     elif removed and not catalog.desired_objects and catalog.mirrored_tables is None:
         yield f"{catalog.name}: the manifest names no object of this catalog, which would deregister {removed} tables"
-    elif tables >= limits.min_tables and catalog.going * 100 > tables * limits.max_removal_percent:
+    elif tables >= limits.min_tables and catalog.total_removed * 100 > tables * limits.max_removal_percent:
         tags = f" and remove tags of {untagged}" if untagged else ""
         tags += f" and give up the lost data of {catalog.recreated_tables}" if catalog.recreated_tables else ""
         yield (
             f"{catalog.name}: the plan would deregister {removed}{tags} of {tables} tables "
-            f"({_percent(catalog.going, tables)}%); the limit is {limits.max_removal_percent}%"
+            f"({_percent(catalog.total_removed, tables)}%); the limit is {limits.max_removal_percent}%"
         )

@@ -188,7 +188,7 @@ def _altered(column: Column, pair: ColumnPair) -> Column:
     )
 
 
-def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
+def planned_columns(desired: DesiredTable, storage: Storage) -> Schema | None:
     """Return the columns that the data of a table has after apply; None if unknown or blocked."""
     if storage.kind is StorageKind.NOTHING:
         return None if desired.schema is None else without_renames(desired.schema)

@@ -52,7 +52,7 @@ def diff_table(
     if desired is None or desired.absent:
         return None if live is None else diff_unwanted(context, desired, live)
     if desired.refused is not None:
-        return context.blocked(desired.refused, desired, live, facts)
+        return context.blocked_entry(desired.refused, desired, live, facts)
     if live is None:
         if name_holder:
             return context.blocked_by_name(name_holder, desired, facts)
@@ -85,9 +85,11 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
         raise ValueError(f"{address(context.catalog, desired.id)} is planned without looking at its storage")
     able, storage = context.capabilities, facts.storage
     if able.makes_no_tables:
-        return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
+        return context.blocked_entry(
+            Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts
+        )
     if facts.location is None and not able.places_tables:
-        return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
+        return context.blocked_entry(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
     tags = tag_change(context, desired, None, facts, relocates=False)
     blocking_reason = (
         _why_not_stored(context, desired)
@@ -96,7 +98,7 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
         or tags.blocked
     )
     if blocking_reason:
-        return context.blocked(blocking_reason, desired, None, facts)
+        return context.blocked_entry(blocking_reason, desired, None, facts)
     action, columns = Action.DECLARE_TABLE, None
     why = Why(ReasonCode.NEW_UNPROBED)
     if storage.kind is StorageKind.DATASET:
@@ -140,7 +142,7 @@ def _diff_existing(
         blocking_reason or blocked_by_data(desired, live, facts, difference, relocates=relocates) or tags.blocked
     )
     if blocking_reason:
-        return context.blocked(blocking_reason, desired, live, facts)
+        return context.blocked_entry(blocking_reason, desired, live, facts)
     before, after = tags.applied_to(*_views(context, desired, live, facts, relocates=relocates))
     actual = compared_columns(desired, facts)
     if relocates:
@@ -324,7 +326,7 @@ def _update(
     """Return the update, or the outcome if it may not be made, or the catalog cannot."""
     policy = _foreign_policy(context, before, after)
     if policy:
-        return context.blocked(policy, desired, live, facts)
+        return context.blocked_entry(policy, desired, live, facts)
     relocates = action is Action.RELOCATE_TABLE
     if context.capabilities.alter_table or not (relocates or _touches_entry(before, after)):
         return change_of(context, action, desired.id, before, after, why, desired, facts, probe=desired.probe)
@@ -333,7 +335,7 @@ def _update(
         differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
         return Remark(NoteCode.CANNOT_FOLLOW, live.id, {"names": tuple(differing)})
     code = ReasonCode.CANNOT_RELOCATE if relocates else ReasonCode.CANNOT_ALTER
-    return context.blocked(Why(code), desired, live, facts)
+    return context.blocked_entry(Why(code), desired, live, facts)
 
 
 def _note_on_wrong_marks(context: CatalogContext, before: ObjectView, after: ObjectView) -> NoteCode | None:

@@ -1,4 +1,4 @@
-"""The compared state of one object, and the difference of two states."""
+"""The states of objects that a plan compares, and the fields in which two states differ."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
-def _without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> Any:
+def _serialize_without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> Any:
     return write(tuple(replace(column, metadata=redact_properties(column.metadata)) for column in columns))
 
 
-Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_without_secrets)]
-"""The columns of a table, whose metadata is shown without sensitive values."""
+Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_serialize_without_secrets)]
+"""The columns of a table, saved without the sensitive values of their metadata."""
 
 
 def concealed_columns(columns: Schema | None, address: str) -> Schema | None:
-    """Return columns with stand-ins for sensitive metadata."""
+    """Return ``columns`` of the table at ``address`` with stand-ins for sensitive metadata."""
     if columns is None or not any(column.metadata for column in columns):
         return columns
     return tuple(replace(column, metadata=redact_properties(column.metadata, address)) for column in columns)
 
 
 class ObjectView(Document):
-    """The state of an object that lancens compares: never statistics or times.
+    """The part of an object's state that lancens compares: never statistics or times.
 
     ``properties`` holds the managed keys that are set; ``columns`` is known only if the plan is about the schema.
     """
 
     location: str | None = None
-    requested_location: str | None = Field(default=None, description="What was asked for, where the service chose.")
-    chosen_location: str | None = Field(default=None, description="Where the service put it then.")
-    kind: str | None = Field(default=None, description="What the catalog calls a namespace, where it has two kinds.")
+    requested_location: str | None = Field(
+        default=None, description="The recorded location that lancens requested, if the service chose another."
+    )
+    chosen_location: str | None = Field(default=None, description="The recorded location that the service chose.")
+    kind: str | None = Field(default=None, description="The kind of a namespace, in a catalog with two kinds.")
     managed_by: str | None = None
     protect: bool = False
     keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
     secret_keys: tuple[str, ...] = Field(
-        default=(), description="Those of them whose values come from the environment or a file, in order."
+        default=(), description="Those of `keys` whose values come from the environment or a file, in order."
     )
     tag_keys: tuple[str, ...] = Field(default=(), description="The tags of the data that lancens has set, in order.")
     data: bool = Field(
@@ -70,52 +72,52 @@ class ObjectView(Document):
     columns: Columns | None = None
     shown_columns: tuple[ShownColumn, ...] | None = Field(
         default=None,
-        description="The columns that the catalog's entry shows, in its own types, where they are not the data's.",
+        description="The columns that the catalog's entry shows, in its own types, if they differ from the data's.",
     )
 
     tags: dict[str, str] | None = Field(
-        default=None, description="The tags of the data, where the change is about them: versions by name."
+        default=None, description="The tags of the data, if the change is about them: versions by name."
     )
 
     @field_serializer("properties")
-    def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
+    def _serialize_properties(self, properties: dict[str, str]) -> dict[str, str]:
         return redact_properties(dict(sorted(properties.items())))
 
     @field_serializer("location", "requested_location", "chosen_location")
-    def _redacted_location(self, location: str | None) -> str | None:
+    def _redact_location(self, location: str | None) -> str | None:
         return locations.redact(location)
 
     @property
     def content(self) -> tuple[dict[str, str], bool]:
-        """What the user asked for, without lancens' marks."""
+        """The properties and protection that the user asked for, without lancens' marks."""
         return self.properties, self.protect
 
     @property
-    def beside_entry(self) -> bool:
-        """Whether the change writes more than an entry's properties."""
+    def writes_beside_entry(self) -> bool:
+        """Whether a change to this state writes columns or tags beside the entry's properties."""
         return self.shown_columns is not None or self.tags is not None
 
     @property
     def request(self) -> tuple[str | None, str | None]:
-        """The requested location and the one that the service chose instead."""
+        """The recorded request: the requested location, and the one that the service chose instead."""
         return self.requested_location, self.chosen_location
 
     @property
     def is_request_true(self) -> bool:
-        """Whether the recorded request is true (``ownership.is_request_true``)."""
+        """Whether the recorded request fits the location (``ownership.is_request_true``)."""
         return ownership.is_request_true(*self.request, self.location)
 
     @property
     def marks(
         self,
     ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None, str | None]:
-        """The marks that lancens keeps."""
+        """The marks that lancens keeps in the entry, but for protection and the request."""
         return self.managed_by, self.keys, self.secret_keys, self.tag_keys, self.mirror, self.policy
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
-        """Return the view as the saved form shows it, without secrets.
+        """Return the view as the saved form shows it: with stand-ins for secrets.
 
-        ``address`` is that of the object, ``secret`` more property keys with secret values.
+        ``address`` is that of the object; ``secret`` are property keys with secret values beside ``secret_keys``.
         """
         return self.model_copy(
             update={
@@ -128,7 +130,10 @@ class ObjectView(Document):
         )
 
     def revealed(self, other: ObjectView) -> ObjectView:
-        """Return this concealed view with stand-ins of ``other`` for hidden values."""
+        """Return this view with the stand-ins of ``other`` in place of values that the service hides.
+
+        A hidden value cannot be compared, so it counts as equal.
+        """
         hidden = {key for key, value in self.properties.items() if value == REDACTED}
         known = {key: text for key in hidden if is_stand_in(text := other.properties.get(key, ""))}
         return self.model_copy(update={"properties": {**self.properties, **known}}) if known else self
@@ -156,10 +161,11 @@ class ObjectView(Document):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def satisfies(self, desired: ObjectView) -> bool:
-        """Return whether this live view already is what ``desired`` asks for.
+        """Return whether this live view already has what ``desired`` asks for.
 
-        A location that the service chose satisfies the recorded request, also if an interrupted run has not recorded
-        the answer yet; ``is_request_true`` tells that apart. The mark of the data may come later (see ``data``).
+        A location that the service chose satisfies the recorded request, even if an interrupted run has not recorded
+        the answer yet; ``is_request_true`` tells these cases apart. ``data`` is not compared, because its mark may be
+        written later.
         """
         if desired.location is not None and not (
             locations.same(desired.location, self.location)
@@ -170,15 +176,15 @@ class ObjectView(Document):
             )
         ):
             return False
-        same = (desired.content, desired.marks) == (self.revealed(desired).content, self.marks)
-        safe = desired.safeguards.items() <= self.safeguards.items()
-        return same and safe and (desired.kind is None or desired.kind == self.kind)
+        is_same = (desired.content, desired.marks) == (self.revealed(desired).content, self.marks)
+        is_safe = desired.safeguards.items() <= self.safeguards.items()
+        return is_same and is_safe and (desired.kind is None or desired.kind == self.kind)
 
 
 def view_of(
     live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str], safeguard: Safeguard | None
 ) -> ObjectView | None:
-    """Return the view of a live object over ``managed_keys``; None without an object.
+    """Return the view of a live object with the properties in ``managed_keys``; None without an object.
 
     ``safeguard`` is that of the catalog (``Capabilities.safeguard``).
     """
@@ -212,7 +218,7 @@ class FieldChange(Document):
     after: str | None = None
 
 
-def explain(
+def field_changes(
     before: ObjectView | None, after: ObjectView | None, address: str, secret: Collection[str] = ()
 ) -> tuple[FieldChange, ...]:
     """Return the fields in which two views differ, by path, without secrets.
@@ -222,10 +228,10 @@ def explain(
     """
     if before is None or after is None:
         return ()
-    stays = locations.same(before.location, after.location)
-    values = _values(before, stays=stays), _values(after, stays=stays)
-    nested = _nested(before, address), _nested(after, address)
-    differences = [*_differences(*values), *(_nested_differences(*nested) if nested[0] != nested[1] else ())]
+    with_request = locations.same(before.location, after.location)
+    texts = _text_fields(before, with_request=with_request), _text_fields(after, with_request=with_request)
+    mappings = _mapping_fields(before, address), _mapping_fields(after, address)
+    differences = [*_differences(*texts), *(_nested_differences(*mappings) if mappings[0] != mappings[1] else ())]
     fields = []
     for path, *sides in differences:
         shown = [None if side is None else redact_value(path[-1], side, address, secret) for side in sides]
@@ -239,15 +245,17 @@ _Difference: TypeAlias = tuple[_Path, str | None, str | None]
 
 
 def _differences(before: Mapping[_Path, str], after: Mapping[_Path, str]) -> Iterator[_Difference]:
+    """Yield the paths with another text, or with a text on one side only."""
     for path in before.keys() | after.keys():
         if before.get(path) != after.get(path):
             yield path, before.get(path), after.get(path)
 
 
 def _nested_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[_Difference]:
+    """Yield the paths inside two documents whose values differ."""
     from deepdiff import DeepDiff
 
-    # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
+    # By default, DeepDiff reports dictionaries with little in common as one value, secrets included, and skips keys
     # that start with two underscores.
     difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0, ignore_private_variables=False)
     for kind, items in difference.items():
@@ -257,20 +265,23 @@ def _nested_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
             yield path, None if is_added else str(item.t1), None if is_removed else str(item.t2)
 
 
-def _values(view: ObjectView, *, stays: bool) -> dict[_Path, str]:
-    """Return the values of ``view`` that have no parts; ``stays``: the table is not relocated."""
-    values: dict[_Path, str] = {("properties", key): value for key, value in view.properties.items()}
-    values |= {("safeguards", key): value for key, value in view.safeguards.items()}
-    values["protect",] = str(view.protect).lower()
-    texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
-    if stays:
-        texts["requested-location"] = locations.redact(view.requested_location)
-        texts["chosen-location"] = locations.redact(view.chosen_location)
-    return values | {(key,): text for key, text in texts.items() if text is not None}
+def _text_fields(view: ObjectView, *, with_request: bool) -> dict[_Path, str]:
+    """Return the texts of ``view`` by path, for a simple comparison.
+
+    ``with_request``: with the recorded request, which says nothing new about a relocated table.
+    """
+    texts: dict[_Path, str] = {("properties", key): value for key, value in view.properties.items()}
+    texts |= {("safeguards", key): value for key, value in view.safeguards.items()}
+    texts["protect",] = str(view.protect).lower()
+    marks = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
+    if with_request:
+        marks["requested-location"] = locations.redact(view.requested_location)
+        marks["chosen-location"] = locations.redact(view.chosen_location)
+    return texts | {(key,): text for key, text in marks.items() if text is not None}
 
 
-def _nested(view: ObjectView, address: str) -> dict[str, Any]:
-    """Return the tags and columns of ``view``, as DeepDiff compares them."""
+def _mapping_fields(view: ObjectView, address: str) -> dict[str, Any]:
+    """Return the tags and columns of ``view`` as a document, which DeepDiff compares."""
     return {
         "tags": view.tags or {},
         "schema": {column.name: column_text(column, address) for column in view.columns or ()},

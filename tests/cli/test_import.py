@@ -154,7 +154,7 @@ def test_namespaces_of_another_manifest_are_paths(folder: Path, capsys: pytest.C
     imported(capsys, str(store), "-o", "made.yaml")
 
     desired = reconciler.load("made.yaml").catalogs["lake"].desired
-    assert {one.id: one.claimed for one in desired.namespaces.values()} == {("shared",): False}
+    assert {one.id: one.is_claimed for one in desired.namespaces.values()} == {("shared",): False}
     assert set(desired.tables) == {("users",), ("shared", "loose")}
     plans_nothing(capsys, "made.yaml")
 

@@ -114,7 +114,7 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
             one,
             at(),
             draw(properties) if one in named else {},
-            claimed=one in named,
+            is_claimed=one in named,
             absent=one in named and one not in above and draw(st.integers(0, 3)) == 0,
             protect=draw(protections) if one in named else None,
         )
@@ -199,7 +199,7 @@ def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_
         {("c",): LiveNamespace(("c",), marks({}, OWNER))},
         {("c", "t1"): LiveTable(("c", "t1"), "/data/t1.lance", {**marks({}, OWNER), "purge": "TRUE"})},
     )
-    namespaces: dict[Identifier, DesiredNamespace] = {("a",): DesiredNamespace(("a",), at(), claimed=True)}
+    namespaces: dict[Identifier, DesiredNamespace] = {("a",): DesiredNamespace(("a",), at(), is_claimed=True)}
     moved = (DesiredMove(("c",), ("a",), at(), is_table=False),)
     wanted = DesiredCatalog(CATALOG, OWNER, at(), Prune.NEVER, namespaces=namespaces, moves=moved)
     guarded = Capabilities(safeguard=SAFEGUARD, rename_within=0)

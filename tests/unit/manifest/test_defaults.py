@@ -97,7 +97,7 @@ def test_the_nearest_expectations_are_those_that_count(load_text: Load) -> None:
 def test_a_namespace_that_claims_nothing_stays_a_path(load_text: Load) -> None:
     namespaces = lake(load_text).namespaces
 
-    assert {"/".join(key): (one.claimed, dict(one.properties), one.protect) for key, one in namespaces.items()} == {
+    assert {"/".join(key): (one.is_claimed, dict(one.properties), one.protect) for key, one in namespaces.items()} == {
         "path": (False, {}, None),
         "claimed": (True, {"about": "money", "owner": "platform"}, True),
         "claimed/deep": (True, {}, False),

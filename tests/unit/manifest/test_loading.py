@@ -59,7 +59,7 @@ def test_every_key_reaches_the_desired_state(write: Write) -> None:
     features, eu = ("features",), ("features", "eu")
     assert desired.namespaces == {
         features: DesiredNamespace(
-            features, Source("lancens.yaml", 11, 7), {"owner": "ml-platform"}, claimed=True, protect=True
+            features, Source("lancens.yaml", 11, 7), {"owner": "ml-platform"}, is_claimed=True, protect=True
         ),
         eu: DesiredNamespace(eu, Source("lancens.yaml", 24, 22)),
     }
@@ -110,7 +110,7 @@ def test_nothing_is_an_empty_block(load_text: Load, nothing: str) -> None:
     )
 
     desired = loaded.catalogs["lake"].desired
-    assert not desired.namespaces["a",].claimed
+    assert not desired.namespaces["a",].is_claimed
     assert list(desired.tables) == [("b", "t")]
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_an_empty_block(load_text: Load, nothing: str) -> None:
 def test_properties_absent_and_protect_claim_a_namespace(load_text: Load, claim: str) -> None:
     loaded = load_text(manifest(f"namespaces: {{a: {{{claim}}}}}"))
 
-    assert loaded.catalogs["lake"].desired.namespaces["a",].claimed
+    assert loaded.catalogs["lake"].desired.namespaces["a",].is_claimed
 
 
 def test_names_fold_where_the_catalog_folds(load_text: Load) -> None:
@@ -199,7 +199,7 @@ def test_includes_merge_deeply(write: Write) -> None:
 
     desired = loaded.catalogs["lake"].desired
     assert {identifier[-1] for identifier in desired.tables} == {"one", "two", "three", "four"}
-    assert desired.namespaces["a",].claimed
+    assert desired.namespaces["a",].is_claimed
     assert desired.tables["a", "four"].location == f"{path.parent}/deep/x"
     assert desired.tables["a", "four"].source == Source("deep/more.yaml", 1, 45)
     assert loaded.files == ("lancens.yaml", "deep/empty.yaml", "deep/more.yaml", "teams/ads.yaml", "teams/web.yaml")

@@ -7,7 +7,7 @@ from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Note, Protection
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import ObjectView, explain
+from reconciler.planner.views import ObjectView, field_changes
 
 OWNER = "feature-store/lake"
 _MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))
@@ -33,7 +33,7 @@ def change(
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, f"{catalog}/{path}"),
+        fields=field_changes(before, after, f"{catalog}/{path}"),
         code=ReasonCode.SAFEGUARD,
         params={"detail": reason},
         source=None if line is None else at(line),

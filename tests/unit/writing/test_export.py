@@ -213,7 +213,7 @@ def test_what_is_written_is_read_back(
     assert {key: one.properties for key, one in desired.namespaces.items()} == {
         key: namespaces.get(key, {}) for key in paths
     }
-    assert {key: one.claimed for key, one in desired.namespaces.items()} == {
+    assert {key: one.is_claimed for key, one in desired.namespaces.items()} == {
         key: bool(namespaces.get(key)) for key in paths
     }
     assert {key: (one.location, one.properties) for key, one in desired.tables.items()} == tables
