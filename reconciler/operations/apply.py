@@ -22,7 +22,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.facts import ask_locations, links_to, problem_of
-from reconciler.operations.manifests import expect
+from reconciler.operations.manifests import check_argument
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Key
@@ -43,8 +43,8 @@ def check_arguments(plan: Plan, manifest: Manifest) -> None:
             counts for jobs alone.
         PlanFileError: it was edited.
     """
-    expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
-    expect("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
+    check_argument("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
+    check_argument("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
     if plan.manifest.digest != manifest.digest:
         _check_variables(plan, manifest)
         raise StalePlanError(

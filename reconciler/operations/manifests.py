@@ -1,4 +1,4 @@
-"""Load manifests with the backends that are installed."""
+"""Load manifests, checking each catalog against the installed backend of its implementation."""
 
 from __future__ import annotations
 
@@ -21,19 +21,27 @@ def load(
 ) -> Manifest:
     """Return the manifest in the given files and folders, with their includes.
 
-    Placeholders in a catalog's ``config`` stay unresolved and only their form is checked. All others are resolved now,
-    from the environment, ``variables`` and files, as far as ``policy`` allows. ``traced`` is the
-    address of an object: ``origins`` of the manifest says what writes its values.
+    Placeholders in a catalog's ``config`` stay unresolved, and only their form is checked. All others are resolved now,
+    from the environment, ``variables`` and files, as far as ``policy`` allows.
+
+    Args:
+        path: the first file or folder.
+        paths: more of them.
+        variables: values of the manifest's variables, by name.
+        policy: what the manifest may read and connect to.
+        traced: the address of an object; ``origins`` of the manifest then has the lines that set its values.
 
     Raises:
         ManifestError: with every problem of every file.
     """
-    expect("load", path, (str, os.PathLike), "a path, such as 'lancens.yaml'")
-    return manifest.load([path, *paths], _installed(), variables=variables, policy=policy, traced=traced)
+    check_argument("load", path, (str, os.PathLike), "a path, such as 'lancens.yaml'")
+    return manifest.load([path, *paths], _installed_backends(), variables=variables, policy=policy, traced=traced)
 
 
-def expect(function: str, argument: object, kind: type | tuple[type, ...], expected: str) -> None:
-    """Check an argument of the Python API.
+def check_argument(function: str, argument: object, kind: type | tuple[type, ...], expected: str) -> None:
+    """Check the type of an argument of ``function``, which users call.
+
+    ``expected`` describes a valid argument, for the error.
 
     Raises:
         TypeError: ``argument`` is not of ``kind``.
@@ -43,23 +51,25 @@ def expect(function: str, argument: object, kind: type | tuple[type, ...], expec
 
 
 def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:
-    """Return a manifest with one catalog: the service of ``impl``.
+    """Return a manifest with one catalog of implementation ``impl`` and configuration ``properties``.
 
     Raises:
         ConfigError, MissingExtraError: ``impl`` cannot be loaded, or ``properties`` cannot be used.
     """
-    return manifest.manifest_of_service(impl, _find(impl), properties)
+    return manifest.manifest_of_service(impl, _implementation(impl), properties)
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a manifest, for all installed implementations."""
-    return manifest.json_schema(_installed())
+    return manifest.json_schema(_installed_backends())
 
 
-def _installed() -> Implementations:
-    return Implementations(registry.names, _find)
+def _installed_backends() -> Implementations:
+    """Return the implementations as ``manifest`` needs them; each backend is loaded when it is first asked for."""
+    return Implementations(registry.names, _implementation)
 
 
-def _find(impl: str) -> Implementation:
+def _implementation(impl: str) -> Implementation:
+    """Return the capabilities and the configuration model of a backend."""
     backend = registry.backend_class(impl)
     return Implementation(backend.known_capabilities, backend.config_model)

@@ -18,7 +18,7 @@ from reconciler.model.redaction import slow_digest
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.driver import Driver, Engine, LocalEngine
 from reconciler.operations.facts import check_selection
-from reconciler.operations.manifests import expect
+from reconciler.operations.manifests import check_argument
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.facts import CatalogInput, PlanOptions
@@ -56,8 +56,8 @@ def plan(
         SelectionError: a glob of ``select`` matches nothing.
         SafetyError: too much would be removed.
     """
-    expect("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
-    expect("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
+    check_argument("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
+    check_argument("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
     profile = profile or Profile()
     return plan_with(
         lambda connections, _: LocalEngine(connections, parallelism, profile),

@@ -23,7 +23,7 @@ from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.facts import CatalogInput, LiveTables
 from reconciler.planner.moves import NO_MOVES, Moves, moves_of
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
-from reconciler.planner.sharing import changes_columns, changes_tags, spoils
+from reconciler.planner.sharing import breaks_block, changes_columns, changes_tags
 
 _MOST_NOTES = 5
 _NAMES_SHOWN = 3
@@ -298,7 +298,9 @@ def _changed_data(
         for name, live in sorted(sharing[location].items(), key=itemgetter(0)):
             # Of two changes of columns, the first one spoils what the second was planned on.
             is_second = mine is not None and name < change.identifier and columns.get(name, mine) != mine
-            if name != change.identifier and (is_second or spoils(change, blocks[change.identifier], blocks[name])):
+            if name != change.identifier and (
+                is_second or breaks_block(change, blocks[change.identifier], blocks[name])
+            ):
                 yield _Conflict(change, _why_shared(location, address(change.catalog, name)), live)
 
 

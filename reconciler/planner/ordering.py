@@ -19,7 +19,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change, Key
 
-_PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
+_DATA_PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
     (Action.DECLARE_TABLE, StorageKind.NOTHING): 0,
     (Action.REGISTER_TABLE, StorageKind.DATASET): 2,
     (Action.UPDATE_TABLE, StorageKind.DATASET): 2,
@@ -27,12 +27,17 @@ _PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
     (Action.TAG, StorageKind.DATASET): 2,
     (Action.MOVE_TABLE, StorageKind.DATASET): 2,
 }
-_LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
-_Rank: TypeAlias = tuple[str, int, int, Identifier, str]
+"""The phases of changes at one location, by action and what planning found there: 0 before data is written, 2 after.
+
+Changes that write the first data are phase 1 (``Change.is_first_data``).
+"""
+
+_LEAVES_LOCATION = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
+_SortKey: TypeAlias = tuple[str, int, int, Identifier, str]
 
 
 def namespaces_left(changes: Iterable[Change]) -> set[tuple[str, Identifier]]:
-    """Return the namespaces that tables move out of, and their ancestors."""
+    """Return the namespaces that tables are moved from, and the ancestors of these, each with its catalog."""
     return {
         (change.catalog, change.moved_from[:depth])
         for change in changes
@@ -42,9 +47,9 @@ def namespaces_left(changes: Iterable[Change]) -> set[tuple[str, Identifier]]:
 
 
 def takes_emptied_name(change: Change, left: Collection[tuple[str, Identifier]]) -> bool:
-    """Return whether a table moves to the name of one of the namespaces ``left``.
+    """Return whether a table moves to the name of a namespace in ``left`` (see :func:`namespaces_left`).
 
-    That namespace is dropped only after its tables have moved, which may wait for this very move.
+    It cannot wait until that namespace is dropped: the drop waits for its tables to move, maybe for this very move.
     """
     return change.kind == "table" and change.moved_from is not None and (change.catalog, change.identifier) in left
 
@@ -52,9 +57,9 @@ def takes_emptied_name(change: Change, left: Collection[tuple[str, Identifier]])
 def order(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Return ``changes`` in execution order, each with the positions it depends on.
 
-    The order is the smallest one, by catalog, phase and identifier, that respects every dependency.
+    Of the orders that respect every dependency, it is the first one by catalog, phase and identifier.
     """
-    pending = sorted(changes, key=_rank)
+    pending = sorted(changes, key=_sort_key)
     needs = _dependencies(pending)
     for at, earlier in _same_location_order(pending):
         needs[at].add(earlier)
@@ -76,8 +81,8 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
     )
 
 
-def _rank(change: Change) -> _Rank:
-    """Return the sort key: creations outermost first, removals innermost first."""
+def _sort_key(change: Change) -> _SortKey:
+    """Return the sort key of a change: creations outermost first, removals innermost first."""
     depth = len(change.identifier)
     if change.action is Action.DROP_NAMESPACE:
         return change.catalog, 3, -depth, change.identifier, change.kind
@@ -89,15 +94,22 @@ def _rank(change: Change) -> _Rank:
 
 
 def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
+    """Return, for each change, the indices of the changes that must precede it.
+
+    Those that only share a location are left to :func:`_same_location_order`.
+    """
     index = {(change.catalog, change.kind, change.identifier): at for at, change in enumerate(changes)}
     freed_places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for at, change in enumerate(changes):
-        if change.action in _LEAVE_THEIR_PLACE and change.before and change.before.location:
+        if change.action in _LEAVES_LOCATION and change.before and change.before.location:
             freed_places[change.catalog, locations.place(change.before.location)].add(at)
     left_names = {(change.catalog, change.moved_from): at for at, change in enumerate(changes) if change.moved_from}
     left_namespaces = namespaces_left(changes)
-    first = {change.catalog: at for at, change in enumerate(changes) if change.code is ReasonCode.CATALOG_CLEANUP}
-    needs = [{first[change.catalog]} - {at} if change.catalog in first else set() for at, change in enumerate(changes)]
+    cleanups = {change.catalog: at for at, change in enumerate(changes) if change.code is ReasonCode.CATALOG_CLEANUP}
+    # Any other commit to a catalog with automatic clean-up would delete its old versions.
+    needs = [
+        {cleanups[change.catalog]} - {at} if change.catalog in cleanups else set() for at, change in enumerate(changes)
+    ]
     for at, change in enumerate(changes):
         if change.mirror_of is not None:
             origin = change.mirror_of.catalog, change.mirror_of.identifier
@@ -121,20 +133,23 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
 
 
 def _same_location_order(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of changes at one location, the earlier one second.
+    """Yield pairs of indices of changes at one location: a change, and one that must precede it.
 
-    A catalog that is planned after the writing one found the dataset, and one before it found nothing. A dataset is
-    registered with the columns that were found, before others are added.
+    One catalog writes the first data there. A catalog that was planned before it found an empty location, and changes
+    first; one planned after it was planned on the dataset, and changes last. Within the last phase, tables are
+    registered with the columns that were found before others alter these columns.
     """
     phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
     for at, change in enumerate(changes):
-        phase = 1 if change.is_first_data else _PHASES.get((change.action, change.storage))
+        phase = 1 if change.is_first_data else _DATA_PHASES.get((change.action, change.storage))
         if phase is not None and change.destination:
             phases[phase][locations.place(change.destination)].add(at)
-    for found in phases[2].values():
-        altering = [at for at in found if changes[at].action is Action.ALTER_TABLE]
-        known = [at for at in found if changes[at].action is Action.REGISTER_TABLE and changes[at].after_columns]
-        yield from ((at, other) for at in altering for other in known)
+    for on_dataset in phases[2].values():
+        altering = [at for at in on_dataset if changes[at].action is Action.ALTER_TABLE]
+        registering = [
+            at for at in on_dataset if changes[at].action is Action.REGISTER_TABLE and changes[at].after_columns
+        ]
+        yield from ((at, other) for at in altering for other in registering)
     for place, writing in phases[1].items():
         for first, then in ((phases[0][place], writing), (writing, phases[2][place])):
             yield from ((at, other) for at in then for other in first if changes[at].catalog != changes[other].catalog)
@@ -147,7 +162,10 @@ def _freeing_removals(
     freed_places: dict[tuple[str, str], set[int]],
     left: Collection[tuple[str, Identifier]],
 ) -> set[int]:
-    """Return the removals that free the change's name or location."""
+    """Return the indices of the changes that free the name or location which ``change`` takes.
+
+    ``index`` has the changes by object, ``freed_places`` those that leave a location, by catalog and location.
+    """
     freed: set[int] = set()
     namesake = index.get(change.namesake)
     if namesake is not None and changes[namesake].action.removes and not takes_emptied_name(change, left):
