@@ -8,28 +8,28 @@ from __future__ import annotations
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.planner.words.notes import NOTES
 from reconciler.planner.words.reasons import REASONS
-from reconciler.planner.words.remedies import LEAVE_OUT, MIRRORED, REMEDIES
-from reconciler.planner.words.sentences import said
+from reconciler.planner.words.remedies import LEAVE_OUT, MIRROR_REMEDIES, REMEDIES
+from reconciler.planner.words.sentences import fill_in
 
 
 def reason(code: ReasonCode, params: Params) -> str:
     """Return why an object is changed, kept or blocked."""
-    return said(REASONS[code], params)
+    return fill_in(REASONS[code], params)
 
 
 def remedy(code: ReasonCode, params: Params) -> str:
-    """Return what to write or to run about a blocked object.
+    """Return what to write or to run so that an object is no longer blocked.
 
-    For a mirrored table without a better remedy: how to exclude it.
+    A mirrored table (``leave_out``) without a remedy of its own can be excluded from the mirror.
     """
     if "leave_out" in params:
-        return said(MIRRORED.get(code, LEAVE_OUT), params)
-    return said(REMEDIES.get(code, ""), params)
+        return fill_in(MIRROR_REMEDIES.get(code, LEAVE_OUT), params)
+    return fill_in(REMEDIES.get(code, ""), params)
 
 
 def message(code: NoteCode, params: Params) -> str:
-    """Return what a note says."""
+    """Return the text of a note."""
     sentence = NOTES[code]
     if isinstance(sentence, tuple):
         sentence = sentence[params.get("count", 1) != 1]
-    return said(sentence, params)
+    return fill_in(sentence, params)

@@ -1,4 +1,4 @@
-"""The sentences of notes, for one object and for several."""
+"""The sentences of notes: one for any number of objects, or a pair for one object and for several."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from reconciler.model.reasons import NoteCode, Params
 from reconciler.planner.words.sentences import Names, Sentence
 
 
-def _undecided(params: Params) -> str:
-    """Return which removed tables a new one may be."""
+def _undecided_rename(params: Params) -> str:
+    """Return the note on new and removed tables that may be the same, with the `moved` entry to write."""
     new = _one_of(params.get("added", ()), params.get("count", 0))
     gone = _one_of(params.get("names", ()), params.get("more", 0))
     return (
@@ -20,6 +20,7 @@ def _undecided(params: Params) -> str:
 
 
 def _one_of(names: tuple[str, ...], count: int) -> str:
+    """Return the only name, or ``one of`` and the first of ``count`` names."""
     more = f" and {count - len(names):,} more" if count > len(names) else ""
     return "".join(names) if count == 1 else f"one of {Names(names)}{more}"
 
@@ -157,7 +158,7 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data under its new name, "
         "write in the catalog's block: moved: [{{from: {name}, to: {other}}}]"
     ),
-    NoteCode.RENAME_UNDECIDED: _undecided,
+    NoteCode.RENAME_UNDECIDED: _undecided_rename,
     NoteCode.SCAN: "{detail}",
     NoteCode.CLEANABLE: (
         "{name}: old versions hold {detail}, by the dry run of `explain_cleanup_old_versions()`. lancens never removes "

@@ -5,30 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.reasons import Params, ReasonCode
-from reconciler.planner.words.sentences import Sentence, renaming
+from reconciler.planner.words.sentences import Sentence, rename_hint
 
-_GROWTH = {"added": "add", "renamed": "rename", "relaxed": "make nullable", "annotated": "annotate"}
+_COLUMN_VERBS = {"added": "add", "renamed": "rename", "relaxed": "make nullable", "annotated": "annotate"}
 
 
-def _growth(params: Params) -> str:
-    verbs = [f"to {verb}" for key, verb in _GROWTH.items() if key in params] or ["to change"]
+def _column_changes(params: Params) -> str:
+    """Return the sorts of column changes in a plan: ``metadata only: columns to add and to rename``."""
+    verbs = [f"to {verb}" for key, verb in _COLUMN_VERBS.items() if key in params] or ["to change"]
     joined = " and ".join(filter(None, (", ".join(verbs[:-1]), verbs[-1])))
-    return f"metadata only: columns {joined}{renaming(params)}"
+    return f"metadata only: columns {joined}{rename_hint(params)}"
 
 
-def _tags(params: Params) -> str:
+def _tag_changes(params: Params) -> str:
+    """Return the sorts of tag changes in a plan: ``tags to set and to remove``."""
     verbs = [verb for key, verb in (("tagged", "to set"), ("untagged", "to remove")) if key in params]
     return f"tags {' and '.join(verbs) or 'to adopt'}"
 
 
-def _differing(params: Params) -> str:
-    found = "; ".join(params.get("differences", ()))
-    return f"the data at {params.get('location')} has other columns than its block: {found}"
+def _other_columns(params: Params) -> str:
+    """Return how the columns of the data differ from the block."""
+    differences = "; ".join(params.get("differences", ()))
+    return f"the data at {params.get('location')} has other columns than its block: {differences}"
 
 
-_CHOSEN = "this catalog chooses the location of every table itself"
-_VERSIONED = "the service manages its versions (`managed_versioning`), so lancens must not"
-_RENAMING = "{name} cannot be renamed: that takes a new entry"
+_CATALOG_CHOOSES = "this catalog chooses the location of every table itself"
+_SERVICE_VERSIONS = "the service manages its versions (`managed_versioning`), so lancens must not"
+_CANNOT_RENAME = "{name} cannot be renamed: that takes a new entry"
 
 REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.ABSENT: "absent: true",
@@ -36,7 +39,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CATALOG_CLEANUP: (
         "its commits would delete its old versions, which lancens never triggers; this ends that and deletes none"
     ),
-    ReasonCode.COLUMNS: _growth,
+    ReasonCode.COLUMNS: _column_changes,
     ReasonCode.DATA_FOUND: "data found at its location",
     ReasonCode.DATA_RECREATED: "its data is lost; an empty dataset is made",
     ReasonCode.DIFFERS: [("differs from {mirror}", "differs from the manifest")],
@@ -73,7 +76,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.SAFEGUARD: "{detail}",
     ReasonCode.SHOWN_COLUMNS: "its entry shows columns that differ from the data",
     ReasonCode.SOURCE_WRITES_DATA: "its data is written when {name} is created",
-    ReasonCode.TAGS: _tags,
+    ReasonCode.TAGS: _tag_changes,
     ReasonCode.TAKEN_OVER: "taken over",
     ReasonCode.BAD_DEPTH: "it would be a table {detail}",
     ReasonCode.BAD_LOCATION: [
@@ -97,7 +100,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CATALOG_TOO_NEW: "a newer pylance wrote it, with `{key}` {value}, so that nothing here can be changed",
     ReasonCode.CANNOT_TAG: "its tags cannot be set: this catalog cannot record which ones lancens set",
     ReasonCode.DATA_DAMAGED: "pylance's `validate()` fails for {location}: {detail}",
-    ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
+    ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CATALOG_CHOOSES}",
     ReasonCode.DATA_LOST: "its data is lost: lancens wrote or saw it at {location}, and nothing is there now",
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
     ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",
@@ -120,13 +123,16 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ),
     ReasonCode.LOCATION_AWAITED: "its dataset would be written at the location of {name}, which is blocked or waits",
     ReasonCode.LOCATION_CHOSEN: [
-        (f"{_RENAMING}, and {_CHOSEN}", f"it cannot be relocated: {_CHOSEN}; it is at {{location}}")
+        (
+            f"{_CANNOT_RENAME}, and {_CATALOG_CHOOSES}",
+            f"it cannot be relocated: {_CATALOG_CHOOSES}; it is at {{location}}",
+        )
     ],
     ReasonCode.LOCATION_SHARED: "it and {name} would both be at {location}, where data would be written or changed",
     ReasonCode.LOCATION_TAKEN: "its dataset would be written at the location of {name}",
     ReasonCode.MADE_OUTSIDE: "it does not exist, and lancens cannot create it",
-    ReasonCode.MAKES_NO_TABLES: [f"{_RENAMING}. ", "{detail}"],
-    ReasonCode.MIRROR_CANNOT_PLACE: f"{_CHOSEN}, but a mirrored table must be at its source's location",
+    ReasonCode.MAKES_NO_TABLES: [f"{_CANNOT_RENAME}. ", "{detail}"],
+    ReasonCode.MIRROR_CANNOT_PLACE: f"{_CATALOG_CHOOSES}, but a mirrored table must be at its source's location",
     ReasonCode.MOVED_AND_RELOCATED: ("it cannot be renamed and relocated in one plan; it is at {location}"),
     ReasonCode.NAMESPACE_DISABLED: "the service has disabled it, and shows nothing of what it holds",
     ReasonCode.NAMED_BY_DIRECTORY: (
@@ -142,15 +148,15 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.NO_DATA_TO_RELOCATE_TO: "there is no dataset at {location} to relocate it to",
     ReasonCode.NO_DEFAULT_LOCATION: "the catalog has no default location for a new table",
     ReasonCode.NOT_INDEXABLE: "no index {kind} can be built on {name}: {detail}",
-    ReasonCode.OTHER_COLUMNS: _differing,
+    ReasonCode.OTHER_COLUMNS: _other_columns,
     ReasonCode.OTHER_INDEX: "the index on {name} is {detail}; its block asks for {kind}",
     ReasonCode.OUT_OF_SCOPE: "it is outside of the catalog's scope: {detail}",
     ReasonCode.PROTECTED: "{name} is protected, and a move would remove that name",
     ReasonCode.RELOCATED_AND_ALTERED: "a table cannot be relocated and its columns changed in one plan",
-    ReasonCode.SERVICE_COMMITS: f"{_VERSIONED} commit to its storage",
-    ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_VERSIONED} add columns in storage",
-    ReasonCode.SERVICE_KEEPS_TAGS: f"{_VERSIONED} set tags in storage",
-    ReasonCode.SERVICE_MAKES_DATA: f"{_VERSIONED} create its dataset in storage",
+    ReasonCode.SERVICE_COMMITS: f"{_SERVICE_VERSIONS} commit to its storage",
+    ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_SERVICE_VERSIONS} add columns in storage",
+    ReasonCode.SERVICE_KEEPS_TAGS: f"{_SERVICE_VERSIONS} set tags in storage",
+    ReasonCode.SERVICE_MAKES_DATA: f"{_SERVICE_VERSIONS} create its dataset in storage",
     ReasonCode.SEVERAL_SOURCES: lambda params: (
         f"{' and '.join(params.get('names', ()))} would both have this name here"
     ),

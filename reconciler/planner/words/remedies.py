@@ -6,74 +6,76 @@ from collections.abc import Mapping
 
 from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY
 from reconciler.model.reasons import Params, ReasonCode
-from reconciler.planner.words.sentences import Sentence, renaming
+from reconciler.planner.words.sentences import Sentence, rename_hint
 
 
 def _schema_remedy(params: Params) -> str:
     """Return what to write into the block, or what to run to change the data."""
     if "unclear" in params:
-        return f"remove `renamed_from` of {_codes(params['unclear'])} from its block"
-    return f"{_to_write(params)}, or {_to_run(params)}{renaming(params)}"
+        return f"remove `renamed_from` of {_in_backticks(params['unclear'])} from its block"
+    return f"{_block_edit(params)}, or {_data_edit(params)}{rename_hint(params)}"
 
 
-def _to_write(params: Params) -> str:
-    lines, out = _codes(params.get("lines", ())), _codes(params.get("added", ()))
+def _block_edit(params: Params) -> str:
+    """Return how to edit the block so that it has the columns of the data, or may add its own."""
+    lines, surplus = _in_backticks(params.get("lines", ())), _in_backticks(params.get("added", ()))
     if "extra" in params:
         return f"write {lines or 'the columns'} in its block or `extra_columns: keep`"
     if "evolves" in params:
-        steps = [f"make {_codes(params['relaxed'])} nullable"] if "relaxed" in params else []
+        steps = [f"make {_in_backticks(params['relaxed'])} nullable"] if "relaxed" in params else []
         steps += ["write `evolve: additive`"] if params["evolves"] else []
         return f"{' and '.join(steps)} in its block"
-    if not out and not lines:
+    if not surplus and not lines:
         return "write the columns that the data has in its block"
-    steps = [f"remove {out} from its block"] if out else []
-    steps += [f"write {lines} in {'it' if out else 'its block'}"] if lines else []
+    steps = [f"remove {surplus} from its block"] if surplus else []
+    steps += [f"write {lines} in {'it' if surplus else 'its block'}"] if lines else []
     return " and ".join(steps)
 
 
-def _to_run(params: Params) -> str:
+def _data_edit(params: Params) -> str:
+    """Return the Python that gives the data the block's columns, and its cost; or that the data must be rewritten."""
     code = params.get("code")
     if "impossible" in params:
-        rewrite = f"rewrite the data: pylance cannot change {_codes(params['impossible'])} in place"
+        rewrite = f"rewrite the data: pylance cannot change {_in_backticks(params['impossible'])} in place"
         return f"{rewrite}; the rest with `{code}`" if code else rewrite
-    cost = f"; that rewrites {_codes(params['rewritten'])}" if "rewritten" in params else ""
+    cost = f"; that rewrites {_in_backticks(params['rewritten'])}" if "rewritten" in params else ""
     return f"{'give every row a value' if params.get('fills') else 'change the data'}: `{code}`{cost}"
 
 
-def _codes(names: tuple[str, ...]) -> str:
+def _in_backticks(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-_LINE = "the line in `moved` ({line})"
+_MOVED_LINE = "the line in `moved` ({line})"
 _ANOTHER_LOCATION = "write another `location:` in its block"
-_ANOTHER_OF_BOTH = "write another `location:` in one of their blocks"
+_ANOTHER_LOCATION_FOR_ONE = "write another `location:` in one of their blocks"
 _UNPROTECT = "write `protect: false` in its block, apply, then protect it again"
 _CREDENTIALS = "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its "
-_OPENABLE = (
+_CORRECT_OPTIONS = (
     "correct its location or its options (credentials, region, endpoint) in `storage.*` of the catalog's `config`, or "
     "write `probe: false` in "
 )
-_BY_SERVICE = "through the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
-_PUT_BACK = "deregister it with `absent: true`, apply, and put the block back"
+_THROUGH_SERVICE = "through the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
+_REGISTER_AGAIN = "deregister it with `absent: true`, apply, and put the block back"
 LEAVE_OUT = "leave it out with `{leave_out}` in {catalog}"
-_WRITE = "write `{write}` in the `mirror` of {catalog}"
-_AFTER_SOURCE = "carry out the plan of {other} first (`--select '{other}/**'`), and plan again"
+_WRITE_IN_MIRROR = "write `{write}` in the `mirror` of {catalog}"
+_APPLY_SOURCE_FIRST = "carry out the plan of {other} first (`--select '{other}/**'`), and plan again"
 
 REMEDIES: Mapping[ReasonCode, Sentence] = {
-    ReasonCode.BAD_DEPTH: [(_WRITE, "write more names into `into` in the `mirror` of {catalog}")],
+    ReasonCode.BAD_DEPTH: [(_WRITE_IN_MIRROR, "write more names into `into` in the `mirror` of {catalog}")],
     ReasonCode.BAD_LOCATION: _ANOTHER_LOCATION,
-    ReasonCode.BAD_NAME: _WRITE,
+    ReasonCode.BAD_NAME: _WRITE_IN_MIRROR,
     ReasonCode.BOTH_NAMES_THERE: (
-        f"remove one of the two outside lancens, or remove {_LINE} and write a block for each name"
+        f"remove one of the two outside lancens, or remove {_MOVED_LINE} and write a block for each name"
     ),
-    ReasonCode.CANNOT_ALTER: _PUT_BACK,
+    ReasonCode.CANNOT_ALTER: _REGISTER_AGAIN,
     ReasonCode.CANNOT_ALTER_NAMESPACE: "write the `properties` that it has in its block, or remove them",
     ReasonCode.CANNOT_COMMIT: (
         "leave the change out of its block, or write its rows into a new dataset with pylance, in a later "
         "`data_storage_version`"
     ),
-    ReasonCode.CANNOT_RELOCATE: _PUT_BACK,
-    ReasonCode.CANNOT_RENAME: f"remove {_LINE}, and write the new name with the same `location:`",
+    ReasonCode.CANNOT_RELOCATE: _REGISTER_AGAIN,
+    ReasonCode.CANNOT_RENAME: f"remove {_MOVED_LINE}, and write the new name with the same `location:`",
     ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CATALOG_TOO_NEW: "upgrade lancens, or make the changes with the pylance that wrote it",
@@ -94,7 +96,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.DROPPED_OUTSIDE: "have the service's administrator drop it: `{code}`; or keep it with a block",
     ReasonCode.ENTRY_DAMAGED: "repair or remove the entry with the service's own tools, or leave it out with `scope`",
     ReasonCode.FOREIGN_OWNER: [
-        (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
+        (f"remove {_MOVED_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",
     ],
     ReasonCode.FOREIGN_POLICY: "write these properties in its block as they are, or claim them with --take-over",
@@ -107,7 +109,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "`name`; or claim it with --take-over"
     ),
     ReasonCode.KEEPS_NO_PROPERTIES: "remove `properties` from its block",
-    ReasonCode.KEPT_UNDER_ANOTHER_NAME: _WRITE,
+    ReasonCode.KEPT_UNDER_ANOTHER_NAME: _WRITE_IN_MIRROR,
     ReasonCode.KIND_CHANGED: "write `kind: {kind}` in its block, or give the {other_kind} another name",
     ReasonCode.KIND_HOLDS_NO_NAMESPACES: "put its namespaces into a {other_kind}, under another name",
     ReasonCode.KIND_HOLDS_NO_TABLES: "put its tables into a {other_kind} inside it",
@@ -115,28 +117,28 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "allow the credentials to list and create one, or put what it holds into a {other_kind}"
     ),
     ReasonCode.KIND_NOT_NESTABLE: "create it outside lancens, or put what it holds into a {kind} higher up",
-    ReasonCode.LOCATION_AWAITED: _ANOTHER_OF_BOTH,
+    ReasonCode.LOCATION_AWAITED: _ANOTHER_LOCATION_FOR_ONE,
     ReasonCode.LOCATION_CHOSEN: [
-        (f"remove {_LINE}, and copy the data into a new table", "remove `location` from its block")
+        (f"remove {_MOVED_LINE}, and copy the data into a new table", "remove `location` from its block")
     ],
-    ReasonCode.LOCATION_SHARED: _ANOTHER_OF_BOTH,
+    ReasonCode.LOCATION_SHARED: _ANOTHER_LOCATION_FOR_ONE,
     ReasonCode.LOCATION_TAKEN: _ANOTHER_LOCATION,
     ReasonCode.MADE_OUTSIDE: "have the service's administrator create it, or remove its block",
     ReasonCode.MAKES_NO_TABLES: [
         (
-            f"remove {_LINE}, and rename the table with the service's own tools",
+            f"remove {_MOVED_LINE}, and rename the table with the service's own tools",
             "remove its block, or put it into another catalog",
         )
     ],
     ReasonCode.MOVED_AND_RELOCATED: "remove `location` from its block, apply, then put it back",
     ReasonCode.NAMESPACE_DISABLED: "enable it in the service, or leave it out with `scope`",
     ReasonCode.NAMED_BY_DIRECTORY: (
-        f"remove {_LINE}; rename the directory while nobody writes, or move the data into a namespace"
+        f"remove {_MOVED_LINE}; rename the directory while nobody writes, or move the data into a namespace"
     ),
     ReasonCode.NAME_HELD: ("give its block another name, or remove that table with the tool that made it"),
-    ReasonCode.NAME_MOVED_AWAY: ["remove that line once it has been applied", f", or {_WRITE}"],
-    ReasonCode.NAME_OF_NAMESPACE: _WRITE,
-    ReasonCode.NAME_OF_TABLE: _WRITE,
+    ReasonCode.NAME_MOVED_AWAY: ["remove that line once it has been applied", f", or {_WRITE_IN_MIRROR}"],
+    ReasonCode.NAME_OF_NAMESPACE: _WRITE_IN_MIRROR,
+    ReasonCode.NAME_OF_TABLE: _WRITE_IN_MIRROR,
     ReasonCode.NAME_TAKEN: "give its block another name, or remove the {other_kind} with `absent: true`",
     ReasonCode.NAME_TAKEN_UNTIL_MOVED: "move it to another name, apply, then move it to this one",
     ReasonCode.NOT_LANCE: f"{_ANOTHER_LOCATION}, or `probe: false`",
@@ -152,14 +154,14 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "relocate it first: write the columns that the data has in its block, apply, then change them"
     ),
     ReasonCode.SERVICE_COMMITS: "remove `maintain` from its block, and let the service maintain it",
-    ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_BY_SERVICE}",
+    ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_THROUGH_SERVICE}",
     ReasonCode.SERVICE_KEEPS_TAGS: "remove `tags` from its block, and set them through the service",
-    ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_BY_SERVICE}",
-    ReasonCode.SEVERAL_SOURCES: _WRITE,
-    ReasonCode.SOURCE_BLOCKED: _AFTER_SOURCE,
-    ReasonCode.SOURCE_NOT_READY: _AFTER_SOURCE,
+    ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_THROUGH_SERVICE}",
+    ReasonCode.SEVERAL_SOURCES: _WRITE_IN_MIRROR,
+    ReasonCode.SOURCE_BLOCKED: _APPLY_SOURCE_FIRST,
+    ReasonCode.SOURCE_NOT_READY: _APPLY_SOURCE_FIRST,
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}block",
-    ReasonCode.STORAGE_UNREADABLE: f"{_OPENABLE}its block",
+    ReasonCode.STORAGE_UNREADABLE: f"{_CORRECT_OPTIONS}its block",
     ReasonCode.TAG_TAKEN: "write the versions that they have in its block, or claim them with --take-over",
     ReasonCode.TAG_WITHOUT_VERSION: (
         "write versions that pylance's `versions()` lists for the dataset, or add the tags once they are there"
@@ -168,13 +170,13 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.UNREFERENCED_DATA: "write `location: {location}` in its block, or a location of its own",
 }
 
-# Of a table that only a mirror asks for; any other is left out.
-MIRRORED: Mapping[ReasonCode, Sentence] = {
+# Remedies for a mirrored table without a block; for all other codes it can only be excluded.
+MIRROR_REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BAD_PROPERTY: f"shorten it in {{name}}, or {LEAVE_OUT}",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}`defaults`",
     ReasonCode.OUT_OF_SCOPE: f"widen the `scope` of {{catalog}}, or {LEAVE_OUT}",
-    ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_BY_SERVICE}",
-    ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_BY_SERVICE}",
+    ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_THROUGH_SERVICE}",
+    ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_THROUGH_SERVICE}",
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}`defaults`",
-    ReasonCode.STORAGE_UNREADABLE: f"{_OPENABLE}the catalog's `defaults`",
+    ReasonCode.STORAGE_UNREADABLE: f"{_CORRECT_OPTIONS}the catalog's `defaults`",
 }

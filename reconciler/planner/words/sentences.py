@@ -1,4 +1,4 @@
-"""Sentences made of clauses, each left out if a parameter it names is missing."""
+"""Sentences of clauses with parameters; a clause is left out if one of its parameters is missing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from reconciler.model import display
 from reconciler.model.reasons import Params
 
 _Clause: TypeAlias = str | tuple[str, ...]
-"""A clause, or several, of which the first is said that can be."""
+"""A clause, or alternatives, of which the first one with all its parameters is used."""
 
 Sentence: TypeAlias = str | list[_Clause] | Callable[[Params], str]
+"""One clause that always has its parameters, several clauses in a row, or a function that writes the sentence."""
 
 _MOST_NAMED = 3
 
@@ -39,35 +40,38 @@ class Count(int):
         return display.count(self, spec) if spec.isalpha() else super().__format__(spec)
 
 
-def said(sentence: Sentence, params: Params) -> str:
-    """Return a sentence with its parameters, without clauses that lack one."""
+def fill_in(sentence: Sentence, params: Params) -> str:
+    """Return the text of ``sentence`` with ``params`` filled in, without clauses that lack one."""
     if callable(sentence):
         return sentence(params)
-    values = {key: _wrapped(value) for key, value in params.items()}
+    values = {key: _formattable(value) for key, value in params.items()}
     return "".join(_clauses([sentence] if isinstance(sentence, str) else sentence, values))
 
 
-def _wrapped(value: object) -> object:
+def _formattable(value: object) -> object:
+    """Return a parameter with the formats that sentences use: :class:`Names`, :class:`Count` or as it is."""
     if isinstance(value, tuple | list):
         return Names(value)
     return Count(value) if isinstance(value, int) else value
 
 
 def _clauses(clauses: Iterable[_Clause], values: Mapping[str, object]) -> Iterator[str]:
+    """Yield the text of each clause that has all its parameters in ``values``."""
     for clause in clauses:
         for alternative in (clause,) if isinstance(clause, str) else clause:
-            if _named(alternative) <= values.keys():
+            if _parameters_of(alternative) <= values.keys():
                 yield alternative.format_map(values)
                 break
 
 
 @cache
-def _named(clause: str) -> frozenset[str]:
+def _parameters_of(clause: str) -> frozenset[str]:
+    """Return the names of the parameters in ``clause``."""
     return frozenset(name for _, name, _, _ in Formatter().parse(clause) if name)
 
 
-def renaming(params: Params) -> str:
-    """Return how to rename columns that may exist under other names; or nothing."""
+def rename_hint(params: Params) -> str:
+    """Return a clause on how to keep columns that may only have a new name; empty if there are none."""
     if "renames" not in params:
         return ""
     names = ", ".join(f"`{old}` is `{new}`" for old, new in params["renames"].items())
