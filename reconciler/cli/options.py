@@ -15,7 +15,7 @@ import click
 from reconciler.cli.results import print_line, print_progress
 from reconciler.cli.without_pandas import show_pandas
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
-from reconciler.model.errors import ConfigError, LancensError, installed_as
+from reconciler.model.errors import ConfigError, LancensError, pip_requirement
 from reconciler.output import FORMATS
 from reconciler.pipeline.progress import is_quiet
 
@@ -408,7 +408,7 @@ def _choose_session(engine: str | None, master: str | None, conf: dict[str, str]
 def _local_session() -> Iterator[None]:
     print_progress(
         "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
-        f"cores and machines: pip install '{installed_as()}[spark]'"
+        f"cores and machines: pip install '{pip_requirement()}[spark]'"
     )
     yield
 

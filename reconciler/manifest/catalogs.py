@@ -278,7 +278,7 @@ class CatalogBlockReader:
 
     def _location_problem(self, location: str, is_secret: bool) -> str | None:
         policy = self.blocks.policy
-        reason = locations.check_table(location)
+        reason = locations.table_problem(location)
         if reason is None and not all(map(policy.admits, hosts_in("location", location))):
             return "it names a host that is not allowed; --allow-host names those that are"
         if reason is None and is_secret and (refusal := policy.bucket_refusal(location)) is not None:

@@ -1,9 +1,9 @@
 """The configuration of a backend: a pydantic model for each, checked key by key.
 
-A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
-implementation as a prefix (``dir.root``), also without its number (``hive.root``). A field that is a mapping collects
-the keys that begin with its name: ``storage.*``, for pylance, in every backend. :class:`KeysOf` sets another prefix,
-which a plain key may share.
+A model's field names and aliases are the keys of the catalog's specification. A key may have the name of the
+implementation as a prefix, with or without its number: in ``hive2``, ``root`` may be ``hive2.root`` or ``hive.root``.
+A field that is a mapping collects the keys that begin with its name, such as ``storage.*`` for pylance in every
+backend. :class:`KeysOf` sets another prefix, which may also be the name of a plain key.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from reconciler.model.display import did_you_mean
 from reconciler.model.errors import InvalidInputError
 
 
-def _location(text: str) -> str:
-    problem = locations.check(text)
+def _checked_location(text: str) -> str:
+    """Return ``text`` if it can be used as a location; raise a ValueError, as pydantic expects, if not."""
+    problem = locations.problem(text)
     if problem is not None:
         raise ValueError(problem)
     return text
 
 
-Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_location)]
-"""The type of a key that holds a directory or URI below which tables go: nothing in it is a credential."""
+Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_checked_location)]
+"""The type of a key with the directory or URI below which tables are; it cannot hold a credential."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeysOf:
-    """Names, in the annotation of a mapping, the prefix of the keys that it collects."""
+    """The prefix of the keys that a field collects, in the annotation of a mapping; by default its own name."""
 
     name: str
 
@@ -52,7 +53,7 @@ class BackendConfig(BaseModel):
     )
 
     credentials: ClassVar[frozenset[str]] = frozenset()
-    """The keys of credentials, beside those that look like secrets: a plan and its apply may use different ones."""
+    """The keys of credentials that do not look like secrets; a plan and its apply may use different credentials."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """What to write instead of a key of another implementation; ``name.*`` stands for all keys with that prefix."""
@@ -61,7 +62,7 @@ class BackendConfig(BaseModel):
     """Options handed to pylance for opening and writing datasets; never shown."""
 
     def identity(self) -> str:
-        """Return a text that is equal for two configurations of one service and root; it holds no secret."""
+        """Return a text, without secrets, that is equal for two configurations of the same service and root."""
         raise NotImplementedError
 
     def is_identity_literal(self) -> bool:
@@ -69,7 +70,8 @@ class BackendConfig(BaseModel):
         return False
 
 
-_EXPECTED = {
+# The expected value, by pydantic's type of error.
+_EXPECTATIONS = {
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
     "float_parsing": "a number",
@@ -84,20 +86,21 @@ _EXPECTED = {
     "enum": "{expected}",
 }
 
-_MOST_HINTS = 100  # each is a search that a hostile file could ask for a million times
+_MOST_HINTS = 100  # each takes a search, and a hostile file could have a million unknown keys
 
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One error in a configuration; ``key`` is as the user wrote it, None where a key is missing."""
+    """One error in a configuration; ``key`` is as the user wrote it, None if a key is missing."""
 
     key: str | None
     message: str
 
 
-def _names(name: str, field: FieldInfo) -> Iterator[str]:
+def _keys_of(name: str, field: FieldInfo) -> Iterator[str]:
+    """Yield the keys that set the field ``name``, the preferred one first."""
     alias = field.validation_alias
     if isinstance(alias, AliasChoices):
         yield from (choice for choice in alias.choices if isinstance(choice, str))
@@ -108,9 +111,9 @@ def _names(name: str, field: FieldInfo) -> Iterator[str]:
 
 
 def known_keys(model: type[BackendConfig]) -> list[str]:
-    """Return the plain keys of ``model``, the preferred name of each field first."""
-    mappings = _mappings(model)
-    return [key for name, field in model.model_fields.items() if name not in mappings for key in _names(name, field)]
+    """Return the keys of ``model`` without prefixes, the preferred key of each field first."""
+    mappings = _mapping_prefixes(model)
+    return [key for name, field in model.model_fields.items() if name not in mappings for key in _keys_of(name, field)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +121,12 @@ class ConfigKey:
     """A key that a configuration takes.
 
     Args:
-        key: as it is written; ``storage.*`` for keys of the user's choice.
-        is_preferred: whether it is the first name of its field.
+        key: the key, or ``storage.*`` for all keys with a prefix.
+        is_preferred: whether it is the preferred key of its field.
         is_required: whether a configuration must have it.
-        default: as text, where there is one to show.
+        default: the default as text; None without one to show.
         schema: the JSON Schema of its value: ``type``, ``enum``, ``minimum``, ``maximum``; empty for text.
-        description: of the field; may be empty.
+        description: the description of the field; may be empty.
     """
 
     key: str
@@ -134,19 +137,19 @@ class ConfigKey:
     description: str
 
 
-_KEPT = ("type", "exclusiveMinimum", "minimum", "maximum")
+_SCHEMA_KEYS = ("type", "exclusiveMinimum", "minimum", "maximum")
 
 
 def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
-    """Return all keys of ``model`` in its order, each under every name that it has."""
+    """Return all keys of ``model`` in the order of its fields, alternative keys of a field included."""
     schemas = model.model_json_schema(by_alias=False)["properties"]
-    mappings = _mappings(model)
+    mappings = _mapping_prefixes(model)
     described = []
     for name, field in model.model_fields.items():
-        collected = mappings.get(name)
-        keys = list(_names(name, field)) if collected is None else [f"{collected}.*"]
-        default = None if field.is_required() or collected is not None else _default_text(field.default)
-        schema = _value_schema(schemas[name]) if collected is None else {}
+        prefix = mappings.get(name)
+        keys = list(_keys_of(name, field)) if prefix is None else [f"{prefix}.*"]
+        default = None if field.is_required() or prefix is not None else _default_text(field.default)
+        schema = _value_schema(schemas[name]) if prefix is None else {}
         text = " ".join((field.description or "").replace("``", "`").split())
         described += [
             ConfigKey(key, number == 0, field.is_required(), default, schema, text) for number, key in enumerate(keys)
@@ -155,33 +158,34 @@ def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
 
 
 def _default_text(default: object) -> str | None:
+    """Return a default as the user would write it; None for one that is empty or not a plain value."""
     if isinstance(default, bool):
         return str(default).lower()
     return str(default) if isinstance(default, str | int | float) and default != "" else None
 
 
 def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return the part of a field's JSON Schema that also holds for its text in a manifest."""
+    """Return the part of a field's JSON Schema that also holds for the value as written in a manifest."""
     for choice in schema.get("anyOf", ()):
         if choice.get("type") != "null":
             schema = {**schema, **choice}
     if "enum" in schema:
         return {"enum": schema["enum"]}
-    is_kept = schema.get("type") in ("boolean", "integer", "number")
-    return {key: schema[key] for key in _KEPT if key in schema} if is_kept else {}
+    is_text = schema.get("type") not in ("boolean", "integer", "number")
+    return {} if is_text else {key: schema[key] for key in _SCHEMA_KEYS if key in schema}
 
 
-def _mappings(model: type[BackendConfig]) -> dict[str, str]:
-    """Return the fields that collect keys by prefix, each with its prefix."""
+def _mapping_prefixes(model: type[BackendConfig]) -> dict[str, str]:
+    """Return the prefixes of collected keys, by the name of the mapping field that collects them."""
     return {
-        name: next((said.name for said in field.metadata if isinstance(said, KeysOf)), name)
+        name: next((item.name for item in field.metadata if isinstance(item, KeysOf)), name)
         for name, field in model.model_fields.items()
         if get_origin(field.annotation) is dict
     }
 
 
 def key_prefixes(impl: str) -> list[str]:
-    """Return the prefixes that keys of an implementation may have, its own first."""
+    """Return the prefixes that keys of an implementation may have: ``hive2.``, then ``hive.``."""
     return list(dict.fromkeys((f"{impl}.", f"{impl.rstrip(digits)}.")))
 
 
@@ -205,21 +209,21 @@ def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str])
 def read_config(
     model: type[ConfigT], impl: str, properties: Mapping[str, str]
 ) -> tuple[ConfigT | None, list[ConfigProblem]]:
-    """Return the configuration in ``properties``, None where it has errors, and the errors."""
-    written = {plain_key(impl, key): key for key in properties}
+    """Return the configuration in ``properties``, or None if it has errors, and the errors."""
+    written_keys = {plain_key(impl, key): key for key in properties}
     known = known_keys(model)
-    twice = sorted(set(properties) - set(written.values()))
-    problems = [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
-    fields = {begins: name for name, begins in _mappings(model).items()}
+    repeated = sorted(set(properties) - set(written_keys.values()))
+    problems = [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in repeated]
+    fields = {prefix: name for name, prefix in _mapping_prefixes(model).items()}
     values: dict[str, Any] = {name: {} for name in fields.values()}
-    for key, original in written.items():
-        mapping, dot, rest = key.partition(".")
-        if dot and mapping in fields:
-            values[fields[mapping]][rest] = properties[original]
+    for key, original in written_keys.items():
+        prefix, dot, option = key.partition(".")
+        if dot and prefix in fields:
+            values[fields[prefix]][option] = properties[original]
         elif key in known:
             values[key] = properties[original]
         else:
-            hint = _instead(model, key)
+            hint = _replacement(model, key)
             if hint is None:
                 every = f"known keys: {', '.join([*known, *(f'{name}.*' for name in reversed(fields))])}"
                 hint = did_you_mean(key, known, every) if len(problems) < _MOST_HINTS else every
@@ -231,23 +235,23 @@ def read_config(
             key = ".".join(str(part) for part in detail["loc"])
             if detail["type"] == "missing":
                 problems.append(
-                    ConfigProblem(None, "; ".join(filter(None, (f"`{key}` is missing", _instead(model, key)))))
+                    ConfigProblem(None, "; ".join(filter(None, (f"`{key}` is missing", _replacement(model, key)))))
                 )
             else:
-                prefix = f"`{written.get(key, key)}`: " if key else ""
-                problems.append(ConfigProblem(written.get(key), f"{prefix}{_plain_message(detail)}"))
+                subject = f"`{written_keys.get(key, key)}`: " if key else ""
+                problems.append(ConfigProblem(written_keys.get(key), f"{subject}{_plain_message(detail)}"))
         return None, problems
     return (None, problems) if problems else (config, [])
 
 
-def _instead(model: type[BackendConfig], key: str) -> str | None:
-    """Return the replacement for a key of another implementation, None for an unknown key."""
+def _replacement(model: type[BackendConfig], key: str) -> str | None:
+    """Return what to write instead of a key of another implementation, None for an unknown key."""
     return model.elsewhere.get(key) or model.elsewhere.get(f"{key.partition('.')[0]}.*" if "." in key else key)
 
 
 def _plain_message(detail: ErrorDetails) -> str:
-    """Return the message for an invalid value, without pydantic's vocabulary."""
-    expected = _EXPECTED.get(detail["type"])
+    """Return the message for an invalid value in the words of lancens, not of pydantic."""
+    expected = _EXPECTATIONS.get(detail["type"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")
     limits = {name: value for name, value in detail.get("ctx", {}).items() if name != "error"}

@@ -1,10 +1,11 @@
-"""Text from outside made safe to show: no name or value can forge a line, hide, or colour what follows.
+"""Make text from outside safe to show: no name or value can forge a line, hide text or colour it.
 
 Invisible characters (controls, bidirectional overrides, unusual spaces, joiners, lone surrogates) are escaped, as in
-``\\x1b``, and so are commands for the runner of GitHub Actions. A backslash is doubled, so that an escape means one
-thing only; a sentence keeps its own (:func:`message`). Text that looks like a renderer's punctuation is quoted.
+``\\x1b``, and so are commands for the runner of GitHub Actions. Backslashes in names and values are doubled, so that
+escapes are unambiguous; sentences keep theirs (:func:`message`). Text that looks like a renderer's punctuation is
+quoted.
 
-Renderers make names, keys and values safe; ``reconciler.model.errors`` the texts of errors; ``reconciler.cli``
+Renderers escape names, keys and values, ``reconciler.model.errors`` the texts of errors, and ``reconciler.cli``
 everything else that a command prints.
 """
 
@@ -22,7 +23,7 @@ _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # A line that begins with `::`, and `##[` anywhere in one, are commands to the runner of GitHub Actions.
 _COMMAND = re.compile(r"##(?=\[)|\A *:(?=:)")
-# Valid in JSON; a terminal or the runner acts on them, and a review does not show them.
+# Characters that JSON may hold, that a terminal or the runner acts on, and that a reviewer cannot see.
 _ACTING_IN_JSON = re.compile(
     "#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
@@ -31,7 +32,7 @@ _QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
 
 
 def printable(text: str) -> str:
-    """Return ``text`` on one line, with every character visible and every backslash written twice."""
+    """Return a name or value on one line, with every character visible and every backslash doubled."""
     return message(text if "\\" not in text else text.replace("\\", "\\\\"))
 
 
@@ -42,7 +43,7 @@ def message(text: str) -> str:
     if text and unicodedata.combining(text[0]):
         text = _escape(text[0]) + text[1:]
     if "::" in text or "##[" in text:
-        text = _COMMAND.sub(lambda found: found[0][:-1] + _escape(found[0][-1]), text)
+        text = _COMMAND.sub(lambda match: match[0][:-1] + _escape(match[0][-1]), text)
     return text
 
 
@@ -51,6 +52,7 @@ def _is_plain(character: str) -> bool:
 
 
 def _escape(character: str) -> str:
+    """Return the escape of a character, such as ``\\x1b``."""
     if character in _SHORT_ESCAPES:
         return _SHORT_ESCAPES[character]
     code = ord(character)
@@ -62,29 +64,29 @@ def _quoted(safe: str) -> str:
 
 
 def name(text: str) -> str:
-    """Return one name of an identifier, quoted where it is empty or holds spaces or punctuation."""
+    """Return one name of an identifier safe to show, quoted if it is empty or holds spaces or punctuation."""
     safe = printable(text)
     return _quoted(safe) if not safe or _QUOTED_IN_NAMES.search(safe) else safe
 
 
 def address(*names: str) -> str:
-    """Return names joined by ``/``."""
+    """Return the names of an address safe to show, joined by ``/``."""
     return "/".join(map(name, names))
 
 
 def json_text(text: str) -> str:
-    """Return equal JSON in which no character acts on a terminal or a runner."""
-    return _ACTING_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Return equivalent JSON in which all characters that act on a terminal or a runner are escaped."""
+    return _ACTING_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def key(text: str) -> str:
-    """Return the key of a property or the name of a column."""
+    """Return a property key or column name safe to show, quoted if it is empty or holds spaces or quotes."""
     safe = printable(text)
     return _quoted(safe) if not safe or _QUOTED_IN_KEYS.search(safe) else safe
 
 
 def value(text: str) -> str:
-    """Return a value, quoted where its ends would be invisible."""
+    """Return a value safe to show, quoted if its ends would be invisible or it looks like part of a plan's line."""
     safe = printable(text)
     if not safe or safe != safe.strip() or safe[0] == '"' or "->" in safe or "(data stays" in safe:
         return _quoted(safe)
@@ -105,26 +107,26 @@ def shorten(text: str, limit: int) -> str:
     if width_of(text) <= limit:
         return text
     room = max(limit - 1, 2)
-    return _fitting(text, (room + 1) // 2) + ELLIPSIS + _fitting(text[::-1], room // 2)[::-1]
+    return _fitting_prefix(text, (room + 1) // 2) + ELLIPSIS + _fitting_prefix(text[::-1], room // 2)[::-1]
 
 
-def _fitting(text: str, room: int) -> str:
+def _fitting_prefix(text: str, room: int) -> str:
     """Return the longest start of ``text`` that takes at most ``room`` cells."""
     if text.isascii():
         return text[:room]
-    used = 0
+    width = 0
     for position, character in enumerate(text):
-        used += width_of(character)
-        if used > room:
+        width += width_of(character)
+        if width > room:
             return text[:position]
     return text
 
 
 def wrap(text: str, room: int) -> Sequence[str]:
-    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where there are any."""
+    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible."""
     lines: list[str] = []
-    while len(_fitting(text, room)) < len(text):
-        start = _fitting(text, max(room, 2)) or text[0]
+    while len(_fitting_prefix(text, room)) < len(text):
+        start = _fitting_prefix(text, max(room, 2)) or text[0]
         at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
         if at > 0:
             start = text[:at]
@@ -141,6 +143,9 @@ def count(number: int, noun: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
-    """Return the hint for an unknown ``word``: the nearest known one, or ``otherwise``."""
+    """Return the hint for an unknown ``word``: the most similar known one, or ``otherwise``.
+
+    ``cutoff`` is the least similarity, from 0 to 1.
+    """
     nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"did you mean `{nearest[0]}`?" if nearest else otherwise

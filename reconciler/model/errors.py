@@ -18,7 +18,7 @@ from reconciler.model import display
 class LancensError(Exception):
     """Base of every error lancens reports; ``str(error)`` is what the user reads.
 
-    Takes the lines of its text; each stays one line, whatever text from outside is in it.
+    Takes the lines of its text, in each of which line breaks and other invisible characters are escaped.
     """
 
     def __init__(self, *lines: str) -> None:
@@ -27,9 +27,9 @@ class LancensError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One error at one place: ``file:line:column: message``.
+    """One error in a file: ``file:line:column: message``.
 
-    ``line`` and ``column`` count from 1; 0 means that the whole file is meant.
+    ``line`` and ``column`` count from 1; ``line`` 0 means the whole file.
     """
 
     file: str
@@ -64,13 +64,13 @@ class MissingExtraError(LancensError):
     """A backend or command needs a package that is not installed; the message names the pip command."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: pip install '{installed_as()}[{extra}]'")
+        super().__init__(f"{what} needs packages that are not installed: pip install '{pip_requirement()}[{extra}]'")
 
 
-def installed_as() -> str:
-    """Return what pip installed this lancens from: its name, or the path of a checkout.
+def pip_requirement() -> str:
+    """Return the pip requirement of this lancens: its name, or the path that it was installed from.
 
-    A name that is not registered could be taken by an attacker.
+    A checkout is named by its path, since its name on a package index may belong to an attacker.
     """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
@@ -97,7 +97,7 @@ class CatalogError(LancensError):
         return CatalogError, (str(self), self.code)
 
 
-_NAMED = 20
+_MAX_LISTED = 20
 
 
 class BlockedError(LancensError):
@@ -105,13 +105,13 @@ class BlockedError(LancensError):
 
     def __init__(self, objects: Sequence[str]) -> None:
         self.objects = tuple(objects)
-        rest = len(objects) - _NAMED
-        named = [*self.objects[:_NAMED], *([f"and {rest:,} more"] if rest > 0 else ())]
+        unlisted = len(objects) - _MAX_LISTED
+        listed = [*self.objects[:_MAX_LISTED], *([f"and {unlisted:,} more"] if unlisted > 0 else ())]
         ending = (
             f"{display.count(len(objects), 'object')} blocked. Nothing was changed. Plan again when that is fixed, or "
             "carry out the rest with --skip-blocked."
         )
-        super().__init__(*named, ending)
+        super().__init__(*listed, ending)
 
 
 class SafetyError(LancensError):
@@ -119,17 +119,17 @@ class SafetyError(LancensError):
 
 
 class SelectionError(LancensError):
-    """``--select`` or ``--catalog`` names nothing."""
+    """``--select`` or ``--catalog`` selects nothing."""
 
 
 class PlanFileError(LancensError):
-    """A saved plan cannot be read, or is of a format this version does not know."""
+    """A saved plan cannot be read, or has a format that this version does not know."""
 
 
 class StalePlanError(LancensError):
-    """Something that a plan depends on has changed since it was made.
+    """The manifest or a catalog has changed since a plan was made.
 
-    Takes what has changed, and a line for each object.
+    Takes a clause on the change, and a line for each changed object.
     """
 
     def __init__(self, changed: str, *objects: str, remedy: str = "Plan again.") -> None:
@@ -144,7 +144,7 @@ class ApplyError(LancensError):
 
 
 class ErrorCode(IntEnum):
-    """The specification's error codes that a backend raises or a server answers."""
+    """The error codes of the specification that backends raise or ``lancens serve`` answers."""
 
     UNSUPPORTED = 0
     NAMESPACE_NOT_FOUND = 1
@@ -260,7 +260,7 @@ class TableIndexNotFoundError(BackendError):
 
 
 class InvalidInputError(BackendError):
-    """The request, or the configuration, is not possible."""
+    """The request or the configuration is invalid."""
 
     code = ErrorCode.INVALID_INPUT
 
@@ -272,13 +272,13 @@ class ConcurrentModificationError(BackendError):
 
 
 class PermissionDeniedError(BackendError):
-    """The credentials do not allow it."""
+    """The credentials do not allow the operation."""
 
     code = ErrorCode.PERMISSION_DENIED
 
 
 class UnauthenticatedError(BackendError):
-    """There are no credentials, or the service does not know them."""
+    """There are no credentials, or the service does not accept them."""
 
     code = ErrorCode.UNAUTHENTICATED
 
@@ -296,13 +296,13 @@ class InternalError(BackendError):
 
 
 class InvalidTableStateError(BackendError):
-    """The location holds no Lance dataset that can be used."""
+    """The location holds no usable Lance dataset."""
 
     code = ErrorCode.INVALID_TABLE_STATE
 
 
 class TableSchemaValidationError(BackendError):
-    """The data has another schema than it should."""
+    """The data does not have the expected schema."""
 
     code = ErrorCode.TABLE_SCHEMA_VALIDATION_ERROR
 

@@ -161,8 +161,8 @@ def absolute(location: str, base: str) -> str:
     return "/".join([*folders, *parts]) or "/"
 
 
-def check(location: str) -> str | None:
-    """Return why ``location`` cannot be used; None if it can.
+def problem(location: str) -> str | None:
+    """Return why ``location`` cannot be used, for an error; None if it can.
 
     User information, queries and fragments carry credentials (SAS tokens, keys) and are refused.
     """
@@ -184,15 +184,15 @@ def check(location: str) -> str | None:
     return None
 
 
-def check_table(location: str) -> str | None:
+def table_problem(location: str) -> str | None:
     """Return why no table can be at ``location``; None if one can.
 
     Unlike other locations, that of a table may have a query with the name of a lock table.
 
-    >>> check_table("s3+ddb://bucket/a.lance?ddbTableName=locks")
+    >>> table_problem("s3+ddb://bucket/a.lance?ddbTableName=locks")
     """
     locked = _LOCK_TABLE.fullmatch(location)
-    return check(locked[1] if locked else location)
+    return problem(locked[1] if locked else location)
 
 
 LocationT = TypeVar("LocationT", str, str | None)

@@ -1,7 +1,8 @@
 """Identifiers, and scopes that select them.
 
 An identifier is the list of names from below the root namespace to the object (Lance Namespace specification,
-"Object Identifier"). In text, a Lance client joins the names by ``$``, and a person by ``/`` with the catalog first.
+"Object Identifier"). Lance clients write it with ``$`` between the names (:func:`join`), people with ``/`` and the
+catalog first (:func:`address`).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ def folded(identifier: Sequence[str]) -> Identifier:
 
 
 def address(catalog: str, identifier: Sequence[str]) -> str:
-    """Return the address that a person reads and types, such as ``lake/features/eu/users``."""
+    """Return the address that people read and type, such as ``lake/features/eu/users``."""
     return "/".join((catalog, *identifier))
 
 
 def check_name(name: str) -> str | None:
-    """Return why no catalog accepts ``name``, None when it is valid.
+    """Return why no catalog accepts ``name``, None if it is valid.
 
-    Catalogs add rules of their own (see ``Capabilities.name_rule``).
+    Catalogs have further rules of their own (see ``Capabilities.name_rule``).
     """
     if _USUAL_NAME.fullmatch(name):
         return None
@@ -61,8 +62,11 @@ def check_name(name: str) -> str | None:
     return None
 
 
-def _segment_regex(segment: str) -> re.Pattern[str]:
-    first, *tail = ("".join("." if one == "?" else re.escape(one) for one in part) for part in segment.split("*"))
+def _name_pattern(segment: str) -> re.Pattern[str]:
+    """Return the regular expression for one segment of a glob, which matches whole names."""
+    first, *tail = (
+        "".join("." if character == "?" else re.escape(character) for character in part) for part in segment.split("*")
+    )
     if not tail:
         return re.compile(first, re.DOTALL)
     # Each star but the last matches lazily in an atomic group, so that matching never backtracks.
@@ -70,23 +74,30 @@ def _segment_regex(segment: str) -> re.Pattern[str]:
     return re.compile(f"{first}{within}.*{tail[-1]}", re.DOTALL)
 
 
-ANY_NAME = _segment_regex("*")
+ANY_NAME = _name_pattern("*")
 
 
 @dataclass(frozen=True, slots=True)
 class _Glob:
-    """One pattern: ``*`` and ``?`` match inside a name, ``**`` any number of whole names, none included."""
+    """One pattern: ``*`` and ``?`` match inside a name, ``**`` any number of whole names, also none.
+
+    A segment is the pattern of one name, or None for ``**``.
+    """
 
     segments: tuple[re.Pattern[str] | None, ...]
 
     @classmethod
     def parse(cls, pattern: str) -> _Glob:
-        parts = pattern.split("/") if pattern else ()  # the empty one is the root
-        return cls(tuple(None if part == "**" else _segment_regex(part) for part in parts))
+        """Return the glob that ``pattern`` writes; the empty pattern matches the root alone."""
+        parts = pattern.split("/") if pattern else ()
+        return cls(tuple(None if part == "**" else _name_pattern(part) for part in parts))
 
     def states(self, identifier: Sequence[str]) -> frozenset[int]:
-        """Return the positions in the pattern after ``identifier``; an NFA, so that matching is never exponential."""
-        current = self._skip({0})
+        """Return all positions in ``segments`` that matching can be at after ``identifier``; the last one is a match.
+
+        This simulates an NFA, so that matching is never exponential.
+        """
+        current = self._skip_double_stars({0})
         for name in identifier:
             step: set[int] = set()
             for position in current:
@@ -97,10 +108,11 @@ class _Glob:
                     step.add(position)
                 elif segment.fullmatch(name):
                     step.add(position + 1)
-            current = self._skip(step)
+            current = self._skip_double_stars(step)
         return current
 
-    def _skip(self, positions: set[int]) -> frozenset[int]:
+    def _skip_double_stars(self, positions: set[int]) -> frozenset[int]:
+        """Add the positions after each ``**`` in ``positions``, as it may match no name."""
         for start in tuple(positions):
             position = start
             while position < len(self.segments) and self.segments[position] is None:
@@ -121,14 +133,14 @@ class Scope:
 
     @cached_property
     def is_everything(self) -> bool:
-        """Whether every identifier is selected, so that callers can skip the match."""
+        """Whether every identifier is selected, so that callers need not match each."""
         return "**" in self.patterns
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The literal names on the outermost level, to request where that level cannot be listed."""
-        first = {pattern.partition("/")[0] for pattern in self.patterns}
-        return frozenset(name for name in first if not set(name) & set("*?"))
+        """The outermost names without wildcards, to request from services that do not list that level."""
+        outermost = {pattern.partition("/")[0] for pattern in self.patterns}
+        return frozenset(name for name in outermost if not set(name) & set("*?"))
 
     def contains(self, identifier: Sequence[str]) -> bool:
         """Return whether ``identifier`` itself is selected."""
@@ -143,26 +155,27 @@ class Scope:
         return any(any(at < len(glob.segments) for at in glob.states(identifier)) for glob in self._globs)
 
     def names_in(self, namespace: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-        """Return the patterns of the names directly in ``namespace`` that are selected."""
-        rests = (glob.segments[at:] for glob in self._globs for at in glob.states(namespace))
-        return tuple(rest[0] or ANY_NAME for rest in rests if rest and not any(rest[1:]))
+        """Return patterns for names: an object directly in ``namespace`` is selected if its name matches one."""
+        suffixes = (glob.segments[at:] for glob in self._globs for at in glob.states(namespace))
+        return tuple(suffix[0] or ANY_NAME for suffix in suffixes if suffix and not any(suffix[1:]))
 
     def folded(self) -> Scope:
         """Return the scope for a catalog that folds names to lower case."""
         return Scope(tuple(pattern.lower() for pattern in self.patterns))
 
     def below(self, name: str) -> Scope:
-        """Return the scope relative to the outermost name ``name``."""
-        return Scope(tuple(rest for pattern in self.patterns for rest in _below(pattern, name)))
+        """Return the part of the scope in the outermost namespace ``name``, for identifiers without that name."""
+        return Scope(tuple(suffix for pattern in self.patterns for suffix in _patterns_below(pattern, name)))
 
 
-def _below(pattern: str, name: str) -> Iterable[str]:
+def _patterns_below(pattern: str, name: str) -> Iterable[str]:
+    """Yield the patterns for identifiers below ``name`` that ``pattern`` selects."""
     first, _, rest = pattern.partition("/")
     if first == "**":
         yield pattern
         if rest:
-            yield from _below(rest, name)
-    elif _segment_regex(first).fullmatch(name):
+            yield from _patterns_below(rest, name)
+    elif _name_pattern(first).fullmatch(name):
         yield rest or "**"
 
 
@@ -171,9 +184,9 @@ EVERYTHING = Scope(("**",))
 
 
 class ChildrenOf(Scope):
-    """The objects directly in some namespaces, named literally, but those ``without``; the empty one is the root.
+    """The objects directly in ``namespaces``, except those in ``without``; the namespace ``()`` is the root.
 
-    Unlike with globs, the time of a match does not depend on the number of namespaces.
+    Names are literal, not globs, and the time of a match does not depend on the number of namespaces.
     """
 
     def __init__(self, namespaces: Iterable[Identifier], without: Iterable[Identifier] = ()) -> None:
@@ -182,24 +195,24 @@ class ChildrenOf(Scope):
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The outermost names of the namespaces, whatever characters they have."""
+        """The outermost names of the namespaces; ``*`` and ``?`` are literal."""
         return frozenset(namespace[0] for namespace in self.namespaces if namespace)
 
     @cached_property
-    def _above(self) -> frozenset[Identifier]:
+    def _ancestors(self) -> frozenset[Identifier]:
         return frozenset(namespace[:depth] for namespace in self.namespaces for depth in range(len(namespace) + 1))
 
     def contains(self, identifier: Sequence[str]) -> bool:
-        """Return whether ``identifier`` is directly in one of the namespaces, and not left out."""
+        """Return whether ``identifier`` is directly in one of the namespaces, and not in ``without``."""
         return bool(identifier) and tuple(identifier[:-1]) in self.namespaces and tuple(identifier) not in self.without
 
     def reaches(self, identifier: Sequence[str]) -> bool:
-        """Return whether ``identifier`` is one of the namespaces or above one."""
-        return tuple(identifier) in self._above
+        """Return whether ``identifier`` is one of the namespaces or an ancestor of one."""
+        return tuple(identifier) in self._ancestors
 
 
 class Only(Scope):
-    """Some identifiers, each named literally."""
+    """The given identifiers and nothing else; their names are literal, not globs."""
 
     def __init__(self, identifiers: Iterable[Identifier]) -> None:
         self.identifiers = frozenset(identifiers)
@@ -212,11 +225,11 @@ class Only(Scope):
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The outermost names of the identifiers, whatever characters they have."""
+        """The outermost names of the identifiers; ``*`` and ``?`` are literal."""
         return frozenset(name[0] for name in self.identifiers if name)
 
     @cached_property
-    def _above(self) -> frozenset[Identifier]:
+    def _ancestors(self) -> frozenset[Identifier]:
         return frozenset(name[:depth] for name in self.identifiers for depth in range(len(name)))
 
     def contains(self, identifier: Sequence[str]) -> bool:
@@ -224,5 +237,5 @@ class Only(Scope):
         return tuple(identifier) in self.identifiers
 
     def reaches(self, identifier: Sequence[str]) -> bool:
-        """Return whether ``identifier`` is above one of them."""
-        return tuple(identifier) in self._above
+        """Return whether ``identifier`` is an ancestor of one of them."""
+        return tuple(identifier) in self._ancestors

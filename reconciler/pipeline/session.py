@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from reconciler.model.errors import LancensError, MissingExtraError, installed_as
+from reconciler.model.errors import LancensError, MissingExtraError, pip_requirement
 from reconciler.pipeline.failures import quiet, spark_errors
 from reconciler.pipeline.progress import stage
 
@@ -341,9 +341,10 @@ def require_pyspark(oldest: tuple[int, int] = _OLDEST_PYSPARK) -> None:
 
     installed = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
     if installed < oldest:
+        requirement = f"{pip_requirement()}[spark]"
         needed = ".".join(map(str, oldest))
         raise LancensError(
-            f"PySpark {pyspark.__version__} is too old, this needs {needed}: pip install -U '{installed_as()}[spark]'"
+            f"PySpark {pyspark.__version__} is too old, this needs {needed}: pip install -U '{requirement}'"
         )
 
 

@@ -48,7 +48,7 @@ def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
     Raises:
         LancensError: ``out`` cannot be written, or holds something else.
     """
-    if out is not None and (problem := locations.check(out)) is not None:
+    if out is not None and (problem := locations.problem(out)) is not None:
         raise LancensError(f"{locations.redact(out)}: {problem}")
     opening = _dataset_sink(out, schema) if form == "lance" and out is not None else _file_sink(out, form, schema)
     with opening as sink:

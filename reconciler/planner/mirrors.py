@@ -275,7 +275,7 @@ class _Mirroring:
             code = ReasonCode.SOURCE_BLOCKED if table.is_undecided else ReasonCode.SOURCE_NOT_READY
             return Why(code, {"name": origin, "other": self.mirror.origin})
         params: Params = {"leave_out": leave_out(name)}
-        problem = locations.check_table(table.location)
+        problem = locations.table_problem(table.location)
         if problem is not None:
             return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
         if self.capabilities.chooses_locations:

@@ -70,7 +70,7 @@ class ServedNamespace(CatalogNamespace):
 
     def _location_problem(self, location: str) -> str | None:
         """Return why a client may not name ``location``, or None."""
-        problem = locations.check(location)
+        problem = locations.problem(location)
         if problem is not None:
             return problem
         relative = locations.scheme(location) == "file" and not location.startswith("/") and ":" not in location

@@ -228,7 +228,7 @@ class ObjectFolder:
         self.uri = locations.pylance_uri(uri).rstrip("/")
         self._options = options
         condition = locations.CONDITIONAL.get(locations.scheme(self.uri))
-        problem = locations.check(uri)
+        problem = locations.problem(uri)
         if condition is None:
             problem = f"expected a folder in one of {', '.join(sorted(locations.CONDITIONAL))}"
         if condition is None or problem is not None:

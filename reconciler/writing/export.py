@@ -232,7 +232,7 @@ class _CatalogWriter:
             is_secret = key in secret or is_sensitive(key, value) or is_stand_in(value)
             problem = key_problem or ("its value looks like a secret" if is_secret else _cannot_hold(value))
             if isinstance(live, LiveNamespace) and key in self._catalog.capabilities.namespace_places:
-                problem = problem or locations.check(value)
+                problem = problem or locations.problem(value)
             if problem is None:
                 text = self._catalog.templates.get((key, value)) or escape(value)
                 written.append(f"{scalar(key)}: {scalar(text)}")
@@ -245,7 +245,7 @@ class _CatalogWriter:
 
 
 def _location_problem(location: str) -> str | None:
-    return locations.check_table(location) or _cannot_hold(location)
+    return locations.table_problem(location) or _cannot_hold(location)
 
 
 def _location(location: str | None) -> Iterator[str]:

@@ -37,7 +37,7 @@ def test_datasets_need_no_disk(name: str) -> None:
     assert lance.dataset(namespace_client=CatalogNamespace(other), table_id=["eu", "a b-é"]).count_rows() == 2
     location = other.load_table(("eu", "a b-é")).location
     assert location.startswith(f"shared-memory://{name}/")
-    assert locations.check(location) is None
+    assert locations.problem(location) is None
 
 
 def test_datasets_go_under_the_root_where_one_is_given(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.model.errors import installed_as
+from reconciler.model.errors import pip_requirement
 from tests.cli.running import lancens
 from tests.planted_modules import imported, plant
 from tests.server.client import Api
@@ -162,7 +162,7 @@ def test_without_the_packages_it_names_the_pip_command(
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     refused = lancens(capsys, "serve", "--impl", "memory")
     assert refused.code == 1
-    assert refused.err.strip().endswith(f": pip install '{installed_as()}[server]'")
+    assert refused.err.strip().endswith(f": pip install '{pip_requirement()}[server]'")
 
 
 def test_many_clients_are_served_while_it_runs(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_list_narrows_its_globs_once_a_catalog(tmp_path: Path, counting: Count
     path = tmp_path / "lancens.yaml"
     path.write_text(f"version: 1\nname: {name}\ncatalogs: {{lake: {{impl: memory, config: {{name: {tmp_path}}}}}}}\n")
     manifest = reconciler.load(path)
-    calls = counting("reconciler.model.names:_below")
+    calls = counting("reconciler.model.names:_patterns_below")
     listed, number = list_tables(manifest, ["lake/t*"])
     assert (len(listed), number) == (30, 30)
     assert len(calls) < 10
@@ -95,7 +95,7 @@ def test_the_glob_of_a_suppression_is_read_once(counting: Counting) -> None:
     one = Suppressed(
         catalog="lake", rule="no-owner", match="a/**", reason="r", until=date(2030, 1, 1), source=Source("m", 1)
     )
-    calls = counting("reconciler.model.names:_segment_regex")
+    calls = counting("reconciler.model.names:_name_pattern")
     for number in range(30):
         finding = Finding(
             rule="no-owner",

@@ -116,7 +116,7 @@ def test_relative_paths_are_relative_to_their_base(location: str, base: str, exp
     "location", ["/lake/a b", "lake", "s3://bucket/a", "abfss://container@account.dfs.core.windows.net/a", "file:/a?b"]
 )
 def test_locations_that_can_be(location: str) -> None:
-    assert locations.check(location) is None
+    assert locations.problem(location) is None
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_locations_that_can_be(location: str) -> None:
     ],
 )
 def test_locations_that_cannot_be(location: str, reason: str) -> None:
-    assert reason in (locations.check(location) or "")
-    assert reason in (locations.check_table(location) or "")
+    assert reason in (locations.problem(location) or "")
+    assert reason in (locations.table_problem(location) or "")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class StoredLocations:
 
     def problem(self, location: str) -> str | None:
         """Return why ``location`` cannot be a table's here; None if it can."""
-        reason = locations.check(location)
+        reason = locations.problem(location)
         if reason is not None:
             return reason
         relative = self._stored_form(location)

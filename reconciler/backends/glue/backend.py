@@ -423,7 +423,7 @@ def _without_kind(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> None:
     """Raise InvalidInputError if ``properties`` have an invalid location."""
-    problem = locations.check(properties[structures.LOCATION]) if structures.LOCATION in properties else None
+    problem = locations.problem(properties[structures.LOCATION]) if structures.LOCATION in properties else None
     if problem is not None:
         raise errors.InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
 

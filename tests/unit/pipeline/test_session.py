@@ -14,7 +14,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 
-from reconciler.model.errors import LancensError, installed_as
+from reconciler.model.errors import LancensError, pip_requirement
 from reconciler.pipeline import session
 from reconciler.pipeline.failures import quiet, spark_errors
 from tests.cli.running import Ran, lancens
@@ -75,7 +75,7 @@ def test_a_missing_package_names_the_pip_command(
     monkeypatch.setitem(sys.modules, package, None)
     ran = inventory("--engine", "spark")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith(f": pip install '{installed_as()}[spark]'\n")
+    assert ran.err.endswith(f": pip install '{pip_requirement()}[spark]'\n")
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
@@ -86,7 +86,7 @@ def test_without_spark_the_same_is_done_in_this_process(
     monkeypatch.setitem(sys.modules, package, None)
     ran = inventory()
     assert (ran.code, ran.out) == (0, local.out)
-    assert f"pip install '{installed_as()}[spark]'" in ran.err
+    assert f"pip install '{pip_requirement()}[spark]'" in ran.err
     assert "pip install" not in local.err
 
 
@@ -102,7 +102,7 @@ def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "pyspark", old)
     error = inventory().err
     assert "PySpark 4.0.1 is too old" in error
-    assert error.endswith(f": pip install -U '{installed_as()}[spark]'\n")
+    assert error.endswith(f": pip install -U '{pip_requirement()}[spark]'\n")
 
 
 def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
