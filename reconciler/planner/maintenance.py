@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from reconciler.arrow_types.conversion import text_code
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredCatalog, DesiredTable, Thresholds
 from reconciler.model.display import count
@@ -369,7 +370,7 @@ def _creation(index: WantedIndex) -> str:
         "num_sub_vectors": index.num_sub_vectors,
     }
     named = "".join(f", {key}={value}" for key, value in options.items() if value is not None)
-    return f'{method}({index.column!r}, "{index.type}"{named}, replace=True)'
+    return f'{method}({text_code(index.column)}, "{index.type}"{named}, replace=True)'
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 import pytest
@@ -90,6 +91,20 @@ def test_a_call_opens_the_location_that_pylance_knows() -> None:
     assert isinstance(other, Blocked)
     for one in (note, other):
         assert one.params["code"].startswith('lance.dataset("s3://lake/t.lance").')
+
+
+@pytest.mark.parametrize("column", ["it's", "a`b", 'a"b', "a\nb"])
+def test_the_call_that_replaces_an_index_names_any_column(column: str) -> None:
+    table = replace(TABLE, maintain=Maintain(indices=(WantedIndex(column, IndexType.BTREE),)))
+    stored = replace(WELL, indices=(replace(INDEX, type="Bitmap", columns=(column,)),))
+    [blocked] = jobs_of("lake", table, LIVE, stored)
+    assert isinstance(blocked, Blocked)
+    code = str(blocked.params["code"])
+    assert code.isprintable()
+    assert "`" not in code  # the remedy stands in backticks
+    call = ast.parse(code, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert eval(ast.unparse(call.args[0])) == column  # noqa: S307
 
 
 def test_jobs_of_one_dataset_run_one_after_the_other() -> None:
