@@ -22,7 +22,9 @@ _HISTORY = """query($owner: String!, $name: String!, $branch: String!, $context:
 
 
 def check_not_superseded(job: Job, plan: Plan) -> None:
-    """Check that no newer commit of the branch was applied with another manifest.
+    """Check that the newest applied commit of the branch, if newer than this one, had the same manifest.
+
+    Only a status that the token's own user has set proves that. Another user's may name any manifest.
 
     Raises:
         RefusedError: a newer commit was applied, and ``plan`` may undo its changes.
@@ -31,15 +33,20 @@ def check_not_superseded(job: Job, plan: Plan) -> None:
     if not branch or not _is_descendant(job, branch):
         return
     for commit, status in _newer_applied_commits(job, branch):
-        if _is_descendant(job, commit):
-            if (status["description"], _author(status)) != (_description(plan), job.github.login.removesuffix("[bot]")):
-                raise RefusedError(
-                    FailureReason.SUPERSEDED,
-                    f"commit {job.applied_commit[:12]} is older than {commit[:12]} of {branch}, which was applied with "
-                    "another manifest: applying the older one could undo that. Nothing was changed. To go back, "
-                    "revert the newer change in a pull request.",
-                )
-            return
+        if _is_descendant(job, commit):  # the newest of them decides
+            own, author = job.github.login.removesuffix("[bot]"), _author(status)
+            if status["description"] != _description(plan):
+                difference = "with another manifest"
+            elif author != own:
+                difference = f"by {author}, as its status `{_status_context(job)}` says, and not by {own}"
+            else:
+                return
+            raise RefusedError(
+                FailureReason.SUPERSEDED,
+                f"commit {job.applied_commit[:12]} is older than {commit[:12]} of {branch}, which was applied "
+                f"{difference}: applying the older one could undo that. Nothing was changed. To go back, revert the "
+                "newer change in a pull request.",
+            )
 
 
 def set_commit_status(job: Job, plan: Plan, state: Literal["pending", "success", "failure"]) -> None:
@@ -68,7 +75,7 @@ def _description(plan: Plan) -> str:
 def _author(status: dict[str, Any]) -> str:
     """Return the login of the user that set the status, without the suffix of a bot."""
     # GraphQL names a bot without the suffix that `viewer` gives it.
-    return str((status["creator"] or {}).get("login")).removesuffix("[bot]")
+    return str((status["creator"] or {}).get("login", "a deleted user")).removesuffix("[bot]")
 
 
 def _is_descendant(job: Job, newer: str) -> bool:

@@ -101,7 +101,10 @@ def test_a_status_that_somebody_else_set_is_not_trusted(two_merges: Workspace) -
     assert applied(workspace, NEWER, WITHOUT).code == 0
     genuine = next(status for status in workspace.api.statuses if status["sha"] == OLDER)
     workspace.api.statuses.append({**genuine, "sha": NEWER, "creator": {"login": "mallory"}})
-    assert applied(workspace, OLDER).outputs["failure-reason"] == "superseded"
+    again = applied(workspace, OLDER)
+    assert again.outputs["failure-reason"] == "superseded"
+    assert "mallory" in again.log
+    assert "another manifest" not in again.log
 
 
 def test_a_plan_of_another_key_stops_no_run(two_merges: Workspace) -> None:
