@@ -190,7 +190,7 @@ class ConfigText:
         starts_relative = isinstance(next(iter(entry.template), None), str) and locations.absolute(text, "/") != text
         if not starts_relative or self.plain_key(entry) not in _PATH_KEYS:
             return text
-        path = os.path.normpath(f"{prefix}/{text}")
+        path = os.path.relpath(f"{entry.folder}/{text}", folder)
         return path if path == "." or path.startswith("..") else f"./{path}"
 
 

@@ -93,6 +93,19 @@ def test_relative_roots_start_at_the_file_they_stand_in(write: Write) -> None:
     assert catalogs["b"].config.relative_templates(loaded.folder) == {"dir.path": "${var:at}"}
 
 
+def test_the_text_of_a_path_does_not_name_the_folder_of_the_manifest(write: Write, tmp_path: Path) -> None:
+    root = f"../../{tmp_path.name}/lake"
+    path = write(
+        lancens="version: 1\nname: shop\ninclude: [teams/a.yaml]\n",
+        teams__a=f"catalogs: {{a: {{impl: dir, config: {{root: {root}}}}}}}",
+    )
+
+    loaded = load(path)
+
+    assert loaded.catalogs["a"].resolve_config().properties == {"root": f"{path.parent}/lake"}
+    assert loaded.catalogs["a"].config.relative_templates(loaded.folder) == {"root": "./lake"}
+
+
 def test_config_text_is_what_a_manifest_can_hold(load_text: Load) -> None:
     config = '{name: "a $${b}", storage.x: "${env:X:-y}", root: "s3://b/${var:c}", storage.f: "${file:../f}"}'
     loaded = load_text(manifest("", "memory", config))
