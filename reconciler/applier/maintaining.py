@@ -12,7 +12,7 @@ from reconciler import storage
 from reconciler.applier.datasets import expect_same_data
 from reconciler.applier.live import load_table
 from reconciler.applier.report import Status
-from reconciler.applier.step import ChangeOutcome, StaleError, Target
+from reconciler.applier.step import ChangeOutcome, StaleError, Target, append_text
 from reconciler.model.desired import DesiredTable, Source
 from reconciler.model.errors import BackendError, ConcurrentModificationError, TableAlreadyExistsError
 from reconciler.model.figures import size
@@ -56,8 +56,9 @@ def carry_out_job(
     try:
         outcome = _attempt_job(target, job, record_intent, executors)
     except (BackendError, StaleError) as error:
-        note = _unneeded_files_note(files)
-        raise type(error)(f"{error}; {note}" if note else str(error)) from None
+        if note := _unneeded_files_note(files):
+            append_text(error, note)
+        raise
     return replace(outcome, note=_unneeded_files_note(files))
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 from reconciler.applier.live import Precondition, differences, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.backends.base import Backend
-from reconciler.model import locations, ownership
+from reconciler.model import display, locations, ownership
 from reconciler.model.errors import BackendError, ConcurrentModificationError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
@@ -25,6 +25,11 @@ class StaleError(Exception):
 
     The text names each field: ``FIELD planned on A, now B``.
     """
+
+
+def append_text(error: BackendError | StaleError, text: str) -> None:
+    """Append ``text`` to the text of an error, which may be of a backend's own type."""
+    error.args = (display.message(f"{error}; {text}"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from reconciler.applier.datasets import (
 )
 from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
-from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target
+from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target, append_text
 from reconciler.backends.placing import location_mismatch, undo_write
 from reconciler.model import locations, ownership
 from reconciler.model.errors import (
@@ -145,7 +145,8 @@ def _insert_then(
     except (StaleError, UnsupportedOperationError) as error:
         if not is_new or holds_new_dataset(_write_options(target, entry), entry.location):
             raise
-        raise type(error)(f"{error}; {_take_back(target, entry, _FORGET_REQUEST)}") from None
+        append_text(error, _take_back(target, entry, _FORGET_REQUEST))
+        raise
     if location is not None:
         return outcome
     return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(entry.location)}")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial, partialmethod
 from pathlib import Path
@@ -23,6 +24,7 @@ from reconciler import storage
 from reconciler.applier.report import Status
 from reconciler.manifest import Manifest
 from reconciler.model.errors import (
+    BackendError,
     ConcurrentModificationError,
     InvalidTableStateError,
     PlanFileError,
@@ -571,6 +573,25 @@ def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> N
     lance.dataset(place).create_scalar_index("id", "BITMAP")
     report = maintain(made, manifest, journal=tmp_path / "journal")
     assert [result.status for result in report.results] == [Status.DONE, Status.FAILED, Status.DONE]
+
+
+class _VendorError(BackendError):
+    """An error with a constructor of its own, as a backend of another package may have."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+
+
+def test_an_executor_may_raise_an_error_of_another_package(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), tmp_path / "lake/a.lance"
+
+    def fail(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        (place / "data/left.lance").write_bytes(b"")
+        raise _VendorError(507)
+
+    report = maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal", executors=fail)
+    message = report.results[0].message
+    assert message == "status 507; new files that the latest version does not need: data/left.lance"
 
 
 def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None:
