@@ -16,7 +16,7 @@ from reconciler.action.events import Trust
 from reconciler.action.inputs import Command, CommentWhen, read_inputs
 from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome, append_summary, reason_of, write_outputs
-from reconciler.action.pages import fenced, key_prefix, plan_summary
+from reconciler.action.pages import cut_code_block, key_prefix, plan_summary
 from reconciler.action.planning import comment_plan, drift, plan, validate, validate_untrusted
 from reconciler.action.workflow import annotate, annotate_problems, verbatim
 from reconciler.model.errors import LancensError, ManifestError
@@ -123,7 +123,7 @@ def _failure(error: BaseException, message: str) -> StepOutcome:
     with verbatim(f"lancens: {reason}"):
         print(message)
     details = f"\n{error.details}" if isinstance(error, RefusedError) and error.details else ""
-    page = f"### lancens: {reason}\n\n{fenced(message.splitlines())}{details}"
+    page = f"### lancens: {reason}\n\n{cut_code_block(message.splitlines())}{details}"
     exit_code = 3 if reason is FailureReason.BLOCKED else 1
     return StepOutcome(page=page, exit_code=exit_code, failure=reason, message=message)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler.action.inputs import Inputs
 from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
-from reconciler.action.pages import code, fenced
+from reconciler.action.pages import cut_code_block, short_code_span
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
@@ -61,7 +61,7 @@ def audit(job: Job) -> StepOutcome:
             problems += str(error).splitlines()
         lines, problems = ([display.message(job.secrets.scrub(line)) for line in texts] for texts in (lines, problems))
         print(*lines, *problems, sep="\n", flush=True)
-    title = f"lancens audit of {code(manifest.name)}"
+    title = f"lancens audit of {short_code_span(manifest.name)}"
     report_folder = folder if folder.exists() else None
     if failure is None:
         return StepOutcome(page=_page(title, lines), report=report_folder)
@@ -102,4 +102,4 @@ def _audit_options(inputs: Inputs) -> AuditOptions:
 
 
 def _page(title: str, lines: list[str]) -> str:
-    return f"### {title}\n\n{fenced(lines)}"
+    return f"### {title}\n\n{cut_code_block(lines)}"

@@ -19,7 +19,7 @@ from pathlib import Path
 from reconciler.action.api import GitHubError
 from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
-from reconciler.action.pages import cut_lines, fenced
+from reconciler.action.pages import cut_code_block, cut_lines
 from reconciler.manifest import (
     UNTRUSTED,
     VARIABLES_FILE,
@@ -72,7 +72,7 @@ def find_config_changes(job: Job) -> ConfigChanges:
 
 
 def _section(lines: Iterable[str]) -> str:
-    return f"{_INTRODUCTION}{fenced(lines, 'diff', 2 * _LONGEST_BLOCK)}\n\n"
+    return f"{_INTRODUCTION}{cut_code_block(lines, 'diff', 2 * _LONGEST_BLOCK)}\n\n"
 
 
 def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:

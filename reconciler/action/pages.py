@@ -38,7 +38,7 @@ def cut_lines(lines: Iterable[str], longest: int) -> list[str]:
     return [*fitting, f"… {left_out:,} more lines"] if left_out else fitting
 
 
-def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
+def cut_code_block(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
     """Return ``lines`` as a block of code of at most ``longest`` characters.
 
     No Markdown or mention in it has an effect.
@@ -52,7 +52,7 @@ def plan_comment(
     key: PlanKey,
     origin: PlanOrigin,
     run_url: str,
-    removed: Mapping[Key, str],
+    removal_notes: Mapping[Key, str],
     config_changes: ConfigChanges,
 ) -> str:
     """Return the comment on a pull request that shows ``plan``, without its marker.
@@ -64,7 +64,7 @@ def plan_comment(
         key: names the plan in the last line.
         origin: the commit and run of the plan.
         run_url: the page of the run, which has the whole plan.
-        removed: notes on the data of the tables that the plan deregisters.
+        removal_notes: notes on the data of tables that the plan deregisters, by key.
         config_changes: are shown before the plan.
     """
     tail = f"\n<sub>{key_prefix(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
@@ -76,7 +76,7 @@ def plan_comment(
         plan,
         commit=origin.commit,
         limit=limit,
-        removed=removed,
+        removal_notes=removal_notes,
         approves=config_changes.is_complete,
         reserve=len(approval),
         omissions=omissions,
@@ -90,10 +90,10 @@ def plan_comment(
 
 def key_prefix(key: PlanKey) -> str:
     """Return the parts of ``key`` that name a plan, each with a dot behind it."""
-    parts = [code(name) for name in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
+    parts = [short_code_span(name) for name in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
     left_out = len(key.manifests) - _MANIFESTS_NAMED
     parts += [f"{left_out:,} more"] if left_out > 0 else []
-    parts += [f"label {code(key.label)}"] if key.label != DEFAULT_LABEL else []
+    parts += [f"label {short_code_span(key.label)}"] if key.label != DEFAULT_LABEL else []
     return "".join(f"{part} · " for part in parts)
 
 
@@ -112,17 +112,17 @@ def plan_summary(plan: Plan, limit: int = _SUMMARY_LIMIT) -> str:
 def applied_page(plan: Plan, report: ApplyReport) -> str:
     """Return the results of applying ``plan`` as Markdown, failures first."""
     done = report.counts[Status.DONE] + report.counts[Status.ALREADY]
-    name = code(plan.manifest.name)
+    name = short_code_span(plan.manifest.name)
     ending = "" if report.ok else ", and not all"
     failed = [result_line(result) for result in report.results if not result.status.satisfies]
     succeeded = [result_line(result) for result in report.results if result.status.satisfies]
     lines = [*failed, *succeeded[:_RESULTS_SHOWN]]
     if len(succeeded) > _RESULTS_SHOWN:
         lines.append(f"  … and {len(succeeded) - _RESULTS_SHOWN:,} more that are done")
-    return f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}\n\n{fenced(lines)}"
+    return f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}\n\n{cut_code_block(lines)}"
 
 
-def code(name: str) -> str:
+def short_code_span(name: str) -> str:
     """Return ``name`` as a code span of Markdown, shortened if it is long."""
     return markdown_text.code(display.shorten(display.printable(name), 100))
 
@@ -132,7 +132,7 @@ def compare_plans(approved: Plan | None, now: Plan) -> str:
     if approved is None:
         return (
             "The approved plan was too large for its comment; the artifact of the run that commented holds "
-            f"it. Now:\n\n{fenced(_plan_lines(now))}"
+            f"it. Now:\n\n{cut_code_block(_plan_lines(now))}"
         )
     before, after = _entries(approved), _entries(now)
     removed = _entry_lines(approved, [entry for key, entry in before.items() if key not in after])
@@ -143,7 +143,7 @@ def compare_plans(approved: Plan | None, now: Plan) -> str:
     return (
         f"Approved: {closing_line(approved)}\nNow: {closing_line(now)}\n\n"
         f"`-` was approved and is not planned any more, `+` is planned now and was not approved:\n\n"
-        f"{fenced(lines, 'diff')}"
+        f"{cut_code_block(lines, 'diff')}"
     )
 
 

@@ -11,7 +11,7 @@ from reconciler.action.context import PullRequest
 from reconciler.action.inputs import CommentWhen, digest_of
 from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
-from reconciler.action.pages import code, fenced, key_prefix, plan_body, plan_comment, plan_summary
+from reconciler.action.pages import cut_code_block, key_prefix, plan_body, plan_comment, plan_summary, short_code_span
 from reconciler.action.workflow import annotate
 from reconciler.model import display
 from reconciler.model.display import count
@@ -52,7 +52,7 @@ def plan(job: Job) -> StepOutcome:
             key=job.key,
             origin=PlanOrigin(pull_request.head, job.context.run_attempt),
             run_url=job.context.run_url,
-            removed=job.removal_notes,
+            removal_notes=job.removal_notes,
             config_changes=config_changes,
         )
         has_news = bool(config_changes.text or plan.blocked) or not plan.is_empty
@@ -113,7 +113,7 @@ def _withdraw_second_plan(job: Job, pull_request: PullRequest) -> None:
     for comment, _, is_own in _plan_comments(job, pull_request):
         if not is_own:
             message = _duplicate_message(job, comment)
-            text = f"\n{fenced([message])}\n<sub>{key_prefix(job.key)}</sub>\n"
+            text = f"\n{cut_code_block([message])}\n<sub>{key_prefix(job.key)}</sub>\n"
             put_comment(job.github, pull_request.number, job.marker("plan"), text)
             raise RefusedError(FailureReason.DUPLICATE_PLAN, message)
 
@@ -142,7 +142,7 @@ def validate(job: Job) -> StepOutcome:
     """Check the manifest, without reading a catalog or a secret."""
     manifest = job.manifest
     parts = (count(number, kind) for kind, number in manifest.counts.items())
-    return StepOutcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
+    return StepOutcome(page=f"### lancens: {short_code_span(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 
 def validate_untrusted(job: Job) -> StepOutcome:

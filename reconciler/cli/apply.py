@@ -67,7 +67,7 @@ def command(
         raise click.UsageError("--format json answers no question: give --auto-approve")
     plan, manifest = _read_or_make_plan(flags, expect_digest, run)
     if form == "text":
-        print_plan(plan, "text", full=full, removed=removal_notes(flags, plan, manifest))
+        print_plan(plan, "text", full=full, notes=removal_notes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)

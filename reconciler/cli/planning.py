@@ -88,10 +88,10 @@ def _planning_function(
         yield partial(plan, profile=profile)
 
 
-def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
+def print_plan(plan: Plan, form: str, *, full: bool, notes: Mapping[Key, str] | None = None) -> None:
     """Print ``plan`` as ``form``; with ``--quiet``, only the last line of text.
 
-    ``removed`` has notes on the data of the tables that the plan deregisters. A terminal gets colour; NO_COLOR and
+    ``notes`` are about the data of tables that the plan deregisters. A terminal gets colour; NO_COLOR and
     FORCE_COLOR in the environment change that (https://no-color.org).
     """
     from reconciler.output import render
@@ -100,7 +100,7 @@ def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] 
     supported = os.environ.get("FORCE_COLOR") or (terminal and os.environ.get("TERM") != "dumb")
     color = bool(supported) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if terminal else None
-    text = render(plan, form, color=color, full=full, width=width, removed=removed)
+    text = render(plan, form, color=color, full=full, width=width, removed=notes)
     write_result(text.splitlines()[-1] if form == "text" and is_quiet() else text, color=color)
 
 
@@ -137,9 +137,9 @@ def plan_and_show(
     plan, manifest = load_and_plan(run, flags, spark=spark)
     profile = run.profile
     with profile.stage("removed data"):
-        removed = {} if form == "json" else removal_notes(flags, plan, manifest)
+        notes = {} if form == "json" else removal_notes(flags, plan, manifest)
     with profile.stage("output"):
-        print_plan(plan, form, full=full, removed=removed)
+        print_plan(plan, form, full=full, notes=notes)
     if profile_path is not None:
         write_result(profile.to_json(), profile_path)
     if not flags.allow_mass_removal:

@@ -27,12 +27,12 @@ def render(
     Sensitive values are replaced in every format.
 
     Args:
-        plan: what to show.
+        plan: the plan to show.
         format: one of ``FORMATS``.
         color: use ANSI colours (text only).
         full: fold and shorten nothing (text only; the other formats fold what can be unfolded).
         width: terminal cells a line may take, None for no limit (text only).
-        removed: what to say of the data of tables that are deregistered; it is no part of the plan (not in JSON).
+        removed: notes on the data of tables that the plan deregisters, by key; JSON leaves them out.
 
     Raises:
         ValueError: ``format`` is unknown.
@@ -41,17 +41,17 @@ def render(
         case "text":
             from reconciler.output.text import render_text
 
-            return render_text(plan, color=color, full=full, width=width, removed=removed or {})
+            return render_text(plan, color=color, full=full, width=width, removal_notes=removed or {})
         case "json":
             return plan.to_json()
         case "markdown":
             from reconciler.output.markdown import render_markdown
 
-            return render_markdown(plan, removed=removed or {})
+            return render_markdown(plan, removal_notes=removed or {})
         case "html":
             from reconciler.output.html import render_html
 
-            return render_html(plan, removed=removed or {})
+            return render_html(plan, removal_notes=removed or {})
         case "junit":
             from reconciler.output.junit import render_junit
 

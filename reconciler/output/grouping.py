@@ -22,12 +22,12 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     Entry,
-    columns,
-    differences,
+    column_changes,
     entries_of,
+    field_changes,
     headline,
-    settings,
-    shown_location,
+    labelled_location,
+    set_fields,
     waiting_line,
     word_of,
 )
@@ -35,10 +35,10 @@ from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import CatalogSummary, Plan
 
 FOLD_OVER = 20
-"""More entries of one kind in a namespace fold, equal or not."""
+"""A namespace with more entries of one kind folds them, equal or not."""
 
 REMOVALS_SHOWN = 50
-"""Up to this many removals, none folds."""
+"""A plan with at most this many removals folds none of them."""
 
 _NAMES_SHOWN = 5
 """How many objects a fold names; equal removals fold above this number."""
@@ -47,8 +47,8 @@ _FOLD_EQUAL_OVER = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """Many entries shown as one row.
+class FoldedRow:
+    """Many entries that are shown as one row.
 
     ``common`` is an entry with the parameters that equal entries share; None if they share only their kind.
     """
@@ -63,7 +63,7 @@ class Fold:
 
     @property
     def title(self) -> str:
-        """The objects of the fold, such as ``ns/*`` or ``306 tables in 3 catalogs``, escaped."""
+        """A text for the objects of the fold, such as ``ns/*`` or ``306 tables in 3 catalogs``, escaped."""
         catalogs, namespaces = self._catalogs_and_namespaces()
         if len(catalogs) > 1:
             return f"{self._object_count} in {len(catalogs)} catalogs"
@@ -72,7 +72,7 @@ class Fold:
         return "/".join((*map(display.name, self.first.identifier[:-1]), "*"))
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """The reason if all entries share it, after the number of objects if ``title`` lacks that; escaped."""
         reasons = {headline(entry) for entry in ([self.common] if self.common else self.entries)}
         parts = [] if self.title.startswith(self._object_count) else [self._object_count]
@@ -87,40 +87,39 @@ class Fold:
                 return display.printable(sources.pop())
         return ""
 
-    def names(self, omissions: Omissions, most: int = _NAMES_SHOWN) -> str:
+    def names_text(self, omissions: Omissions, most: int = _NAMES_SHOWN) -> str:
         """Return the first ``most`` addresses without their shared part, and the number of the others; escaped."""
         catalogs, namespaces = self._catalogs_and_namespaces()
         shared = 0 if len(catalogs) > 1 else 1 if len(namespaces) > 1 else len(self.first.identifier)
         shown = omissions.first(self.entries, most)
-        named = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in shown)
+        addresses = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in shown)
         unnamed = len(self.entries) - len(shown)
-        return ", ".join(named) + (f" and {unnamed:,} more" if unnamed else "")
+        return ", ".join(addresses) + (f" and {unnamed:,} more" if unnamed else "")
 
-    def by_namespace(self) -> Iterator[tuple[str, Sequence[Detail], Fold]]:
+    def by_namespace(self) -> Iterator[tuple[str, Sequence[Detail], FoldedRow]]:
         """Yield a fold for each namespace and set of details, with the namespace's address and those details.
 
         Details that all entries share are left out: ``common`` has them.
         """
         parts: defaultdict[tuple[str, Identifier, Sequence[Detail]], list[Entry]] = defaultdict(list)
         for entry in self.entries:
-            parts[entry.catalog, entry.identifier[:-1], self._details(entry)].append(entry)
+            parts[entry.catalog, entry.identifier[:-1], self._own_details(entry)].append(entry)
         for (catalog, namespace, details), entries in parts.items():
-            yield display.address(catalog, *namespace), details, Fold(entries)
+            yield display.address(catalog, *namespace), details, FoldedRow(entries)
 
-    def _details(self, entry: Entry) -> Sequence[Detail]:
+    def _own_details(self, entry: Entry) -> Sequence[Detail]:
         """Return an entry's location, with its name as an ellipsis, and previous values that ``common`` lacks."""
         details: list[Detail] = []
-        located = shown_location(entry)
-        if located:
-            words, location = located
-            named = [*re.finditer(rf"(?<=/){re.escape(entry.identifier[-1])}(?=[./]|$)", location)]
-            if named and display.ELLIPSIS not in location:
-                location = location[: named[-1].start()] + display.ELLIPSIS + location[named[-1].end() :]
-            details.append((words, location))
+        if located := labelled_location(entry):
+            label, location = located
+            name_matches = [*re.finditer(rf"(?<=/){re.escape(entry.identifier[-1])}(?=[./]|$)", location)]
+            if name_matches and display.ELLIPSIS not in location:
+                location = location[: name_matches[-1].start()] + display.ELLIPSIS + location[name_matches[-1].end() :]
+            details.append((label, location))
         if self.common is not None:
             details += (
                 (f"{display.key(field.label)} was", field.before or "")
-                for field, shared in zip(differences(entry), differences(self.common), strict=False)
+                for field, shared in zip(field_changes(entry), field_changes(self.common), strict=False)
                 if field.before != shared.before
             )
         return tuple(details)
@@ -136,22 +135,26 @@ class Fold:
 Detail: TypeAlias = tuple[str, str]
 """A label, escaped, and its value."""
 
-Row: TypeAlias = Entry | Fold
+PlanRow: TypeAlias = Entry | FoldedRow
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """The rows of one catalog in reading order; ``name`` is None for rows that stand for several catalogs."""
+class CatalogSection:
+    """The rows of one catalog in reading order.
+
+    ``name`` and ``summary`` are None for rows that stand for several catalogs. ``waiting`` is the
+    sentence about changes that wait for blocked ones, empty if there are none.
+    """
 
     name: str | None
     summary: CatalogSummary | None
-    rows: Sequence[Row]
+    rows: Sequence[PlanRow]
     waiting: str = ""
 
 
-def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[Section, ...]:
-    """Return a section for folds over several catalogs, and one a catalog; ``full`` folds nothing."""
-    rows: defaultdict[str | None, list[Row]] = defaultdict(list)
+def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[CatalogSection, ...]:
+    """Return the sections of a plan, with rows of several catalogs first; ``full`` folds nothing."""
+    rows: defaultdict[str | None, list[PlanRow]] = defaultdict(list)
     ordered = in_order(entries_of(plan))
     for row in ordered if full else sorted(_fold_equal(ordered), key=lambda row: _sort_key(first_of(row))):
         rows[_catalog_of(row)].append(row)
@@ -160,30 +163,30 @@ def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[S
         name: waiting_line(plan, name, omissions)
         for name in dict.fromkeys(entry.catalog for entry in (*ordered, *plan.waiting))
     }
-    known = dict.fromkeys([*summaries, *waiting])
-    shared = [Section(None, None, rows[None])] if None in rows else []
+    names = dict.fromkeys([*summaries, *waiting])
+    shared = [CatalogSection(None, None, rows[None])] if None in rows else []
     return (
         *shared,
         *(
-            Section(name, summaries.get(name), rows[name], waiting[name])
-            for name in known
+            CatalogSection(name, summaries.get(name), rows[name], waiting[name])
+            for name in names
             if name in rows or waiting.get(name)
         ),
     )
 
 
-def entries_in(rows: Iterable[Row]) -> list[Entry]:
+def entries_in(rows: Iterable[PlanRow]) -> list[Entry]:
     """Return the entries that rows stand for."""
-    return [entry for row in rows for entry in (row.entries if isinstance(row, Fold) else (row,))]
+    return [entry for row in rows for entry in (row.entries if isinstance(row, FoldedRow) else (row,))]
 
 
-def first_of(row: Row) -> Entry:
+def first_of(row: PlanRow) -> Entry:
     """Return the entry that a row is sorted and styled by."""
-    return row.first if isinstance(row, Fold) else row
+    return row.first if isinstance(row, FoldedRow) else row
 
 
-def _catalog_of(row: Row) -> str | None:
-    if isinstance(row, Fold) and len({entry.catalog for entry in row.entries}) > 1:
+def _catalog_of(row: PlanRow) -> str | None:
+    if isinstance(row, FoldedRow) and len({entry.catalog for entry in row.entries}) > 1:
         return None
     return first_of(row).catalog
 
@@ -193,12 +196,12 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=_sort_key)
 
 
-def is_risky(row: Row) -> bool:
+def is_risky(row: PlanRow) -> bool:
     """Return whether a row is of blocked objects or removals."""
     return _risk(first_of(row)) < _MOVES
 
 
-def is_move(row: Row) -> bool:
+def is_move(row: PlanRow) -> bool:
     """Return whether a row is of moves."""
     return _risk(first_of(row)) == _MOVES
 
@@ -225,8 +228,8 @@ def _sort_key(entry: Entry) -> tuple[int, Identifier, int, str]:
 # ---- folding ---------------------------------------------------------------------------------------------------------
 
 
-def _fold_equal(entries: Sequence[Entry]) -> Iterator[Row]:
-    """Yield a :class:`Fold` for each large group of equal entries, and the other entries, unsorted."""
+def _fold_equal(entries: Sequence[Entry]) -> Iterator[PlanRow]:
+    """Yield a :class:`FoldedRow` for each large group of equal entries, and the other entries, unsorted."""
     equal: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     fold_removals = sum(_risk(entry) == _REMOVALS for entry in entries) > REMOVALS_SHOWN
     for entry in entries:
@@ -234,25 +237,25 @@ def _fold_equal(entries: Sequence[Entry]) -> Iterator[Row]:
         equal[entry.key if namespace and not fold_removals else (namespace, _equality_key(entry))].append(entry)
     for group in equal.values():
         if len(group) > (_NAMES_SHOWN if _risk(group[0]) == _REMOVALS else _FOLD_EQUAL_OVER):
-            yield Fold(group, _without_own_names(_with_shared_values(group)))
+            yield FoldedRow(group, _without_own_names(_with_shared_values(group)))
         else:
             yield from group
 
 
-def fold_namespaces(rows: Sequence[Row]) -> list[Row]:
+def fold_namespaces(rows: Sequence[PlanRow]) -> list[PlanRow]:
     """Return ``rows``, with a fold for more than ``FOLD_OVER`` entries of one kind in a namespace."""
     groups: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     for row in rows:
-        if not isinstance(row, Fold) and not is_risky(row):
+        if not isinstance(row, FoldedRow) and not is_risky(row):
             groups[_kind_key(row)].append(row)
-    shown: list[Row] = []
+    folded: list[PlanRow] = []
     for row in rows:
-        group = [] if isinstance(row, Fold) or is_risky(row) else groups[_kind_key(row)]
-        if not isinstance(row, Fold) and len(group) > FOLD_OVER:
-            shown += [Fold(group)] if group[0] is row else []
+        group = [] if isinstance(row, FoldedRow) or is_risky(row) else groups[_kind_key(row)]
+        if not isinstance(row, FoldedRow) and len(group) > FOLD_OVER:
+            folded += [FoldedRow(group)] if group[0] is row else []
         else:
-            shown.append(row)
-    return shown
+            folded.append(row)
+    return folded
 
 
 def _kind_key(entry: Entry) -> Hashable:
@@ -262,9 +265,11 @@ def _kind_key(entry: Entry) -> Hashable:
 def _equality_key(entry: Entry) -> Hashable:
     """Return a key that is the same for entries that may fold."""
     action = entry.action if isinstance(entry, Change) else entry.would if isinstance(entry, Protection) else None
-    content: Hashable = () if action and action.removes else (differences(entry), columns(entry), settings(entry))
+    content: Hashable = (
+        () if action and action.removes else (field_changes(entry), column_changes(entry), set_fields(entry))
+    )
     if entry.code is ReasonCode.POLICY:
-        content = tuple((field.label, field.after) for field in differences(entry))
+        content = tuple((field.label, field.after) for field in field_changes(entry))
     return type(entry), entry.kind, action, entry.code, repr(sorted(_without_own_names(entry).params.items())), content
 
 
@@ -273,17 +278,17 @@ def _with_shared_values(group: Sequence[Entry]) -> Entry:
     first = group[0]
     if not isinstance(first, Change) or first.code is not ReasonCode.POLICY:
         return first
-    known = {(field.path, field.before) for entry in group if isinstance(entry, Change) for field in entry.fields}
-    number = Counter(path for path, _ in known)
+    values = {(field.path, field.before) for entry in group if isinstance(entry, Change) for field in entry.fields}
+    value_counts = Counter(path for path, _ in values)
     fields = (
-        field if number[field.path] == 1 else field.model_copy(update={"before": display.ELLIPSIS})
+        field if value_counts[field.path] == 1 else field.model_copy(update={"before": display.ELLIPSIS})
         for field in first.fields
     )
     return first.model_copy(update={"fields": tuple(fields)})
 
 
 def _without_own_names(entry: Entry) -> Entry:
-    """Return ``entry`` with an ellipsis for its own name and locations in its parameters."""
+    """Return a copy of ``entry`` with an ellipsis for its own name and locations in its parameters."""
     if not entry.params:
         return entry
     views = (entry.before, entry.after) if isinstance(entry, Change) else ()
@@ -291,7 +296,7 @@ def _without_own_names(entry: Entry) -> Entry:
     if isinstance(entry, Blocked):
         own_locations = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
     texts = sorted(filter(None, map(locations.redact, own_locations)), key=len, reverse=True)
-    own_text = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
+    own_pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
     path = entry.identifier
     tails = ["/".join(path[start:]) for start in range(len(path)) if path[start:] != ("",)]
 
@@ -300,7 +305,7 @@ def _without_own_names(entry: Entry) -> Entry:
             return tuple(map(shorten, value))
         if not isinstance(value, str):
             return value
-        return own_text.sub(display.ELLIPSIS, value) if own_text else value
+        return own_pattern.sub(display.ELLIPSIS, value) if own_pattern else value
 
     params = {key: shorten(value) for key, value in entry.params.items()}
     for key in ("name", "mirror"):
@@ -311,9 +316,9 @@ def _without_own_names(entry: Entry) -> Entry:
     return entry.model_copy(update={"params": params})
 
 
-def approval_line(shown_sections: Iterable[Section]) -> str:
+def approval_line(plan_sections: Iterable[CatalogSection]) -> str:
     """Return the sentence that approval covers folded removals; empty if none are folded."""
-    removals = [row for section in shown_sections for row in section.rows if _risk(first_of(row)) == _REMOVALS]
-    if not any(isinstance(row, Fold) for row in removals):
+    removals = [row for section in plan_sections for row in section.rows if _risk(first_of(row)) == _REMOVALS]
+    if not any(isinstance(row, FoldedRow) for row in removals):
         return ""
     return f"Approval covers all {len(entries_in(removals)):,} removals, also those that are folded."

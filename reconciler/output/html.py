@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from reconciler.model.names import Identifier
-from reconciler.output.grouping import Fold, Row, approval_line, entries_in, is_risky, sections
+from reconciler.output.grouping import FoldedRow, PlanRow, approval_line, entries_in, is_risky, sections
 from reconciler.output.omissions import Omissions
 from reconciler.output.templating import render_page
 from reconciler.output.wording import (
@@ -18,10 +18,10 @@ from reconciler.output.wording import (
     PROTECTED,
     SYMBOLS,
     Entry,
-    columns,
+    column_changes,
     counts,
-    differences,
     entries_of,
+    field_changes,
     sort_of,
     style_of,
 )
@@ -31,15 +31,15 @@ from reconciler.planner.plan import Plan
 _OPEN_ENTRIES_UP_TO = 40
 _OPEN_GROUPS_UP_TO = 300
 
-_Tally = Iterator[tuple[str, str, int]]
+_Tallies = Iterator[tuple[str, str, int]]
 
 
-def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
-    """Return the page; ``removed`` is what to say of the data of deregistered tables."""
-    total, shown_sections = len(entries_of(plan)), sections(plan, Omissions(limits=False))
+def render_html(plan: Plan, *, removal_notes: Mapping[Key, str]) -> str:
+    """Return the page; ``removal_notes`` are about the data of deregistered tables."""
+    total, plan_sections = len(entries_of(plan)), sections(plan, Omissions(may_cut=False))
 
     def is_open(entry: Entry) -> bool:
-        return is_risky(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(differences(entry) or columns(entry)))
+        return is_risky(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(field_changes(entry) or column_changes(entry)))
 
     return render_page(
         __package__,
@@ -47,16 +47,16 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
         plan=plan,
         total=total,
         tiles=[*_tiles(plan)],
-        covered=approval_line(shown_sections),
-        catalogs=[(section, [*_groups(section.rows)]) for section in shown_sections],
-        choices=sorted({entry.catalog for entry in entries_of(plan)}),
+        approval=approval_line(plan_sections),
+        catalogs=[(section, [*_groups(section.rows)]) for section in plan_sections],
+        catalog_names=sorted({entry.catalog for entry in entries_of(plan)}),
         groups_open=total <= _OPEN_GROUPS_UP_TO,
         is_open=is_open,
-        removed=removed,
+        removal_notes=removal_notes,
     )
 
 
-def _tiles(plan: Plan) -> _Tally:
+def _tiles(plan: Plan) -> _Tallies:
     """Yield each sort of entry, its style and its count."""
     styles = {sort_of(entry): style_of(entry) for entry in entries_of(plan)}
     for sort, number in ((BLOCKED, len(plan.blocked)), *counts(plan), (PROTECTED, len(plan.guards))):
@@ -64,25 +64,25 @@ def _tiles(plan: Plan) -> _Tally:
             yield sort, styles[sort], number
 
 
-def _groups(ordered: Sequence[Row]) -> Iterator[tuple[Identifier | Fold | None, Sequence[Entry], _Tally]]:
+def _groups(ordered: Sequence[PlanRow]) -> Iterator[tuple[Identifier | FoldedRow | None, Sequence[Entry], _Tallies]]:
     """Yield each group of rows, its entries and their tally.
 
     A group is a fold, a namespace with its tables, or None: all blocked and removed objects, which come first.
     """
-    for of, group in groupby(ordered, key=_group_of):
-        entries = entries_in(group)
-        yield of, entries, _tally(entries)
+    for group, rows in groupby(ordered, key=_group_key):
+        entries = entries_in(rows)
+        yield group, entries, _tally(entries)
 
 
-def _tally(entries: Sequence[Entry]) -> _Tally:
+def _tally(entries: Sequence[Entry]) -> _Tallies:
     """Yield each symbol, its style and its count."""
     numbers = Counter((entry.symbol, style_of(entry)) for entry in entries)
     order = [("!", BLOCKED), *SYMBOLS.items()]
     return ((symbol, style, numbers[symbol, style]) for symbol, style in order if numbers[symbol, style])
 
 
-def _group_of(row: Row) -> Identifier | Fold | None:
-    if isinstance(row, Fold):
+def _group_key(row: PlanRow) -> Identifier | FoldedRow | None:
+    if isinstance(row, FoldedRow):
         return row
     if is_risky(row):
         return None

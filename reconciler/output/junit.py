@@ -1,4 +1,4 @@
-"""JUnit XML, for CI systems that show test reports."""
+"""Render plans, and test cases of any kind, as JUnit XML for CI systems."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reconciler.planner.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One test case: ``suite`` groups it, and ``problem`` makes it a failure."""
+class JunitCase:
+    """One test case; ``suite`` is the name of its test suite, and a ``problem`` makes it a failure."""
 
     suite: str
     name: str
@@ -26,21 +26,21 @@ class Case:
 def render_junit(plan: Plan) -> str:
     """Return the plan as test suites, one a catalog: blocked objects fail, changes pass."""
     blocked = [
-        Case(entry.catalog, f"blocked {entry.address}", f"{entry.reason}\n{entry.remedy}".strip(), entry.reason)
+        JunitCase(entry.catalog, f"blocked {entry.address}", f"{entry.reason}\n{entry.remedy}".strip(), entry.reason)
         for entry in plan.blocked
     ]
     changes = [
-        Case(entry.catalog, f"{word_of(entry)} {entry.address}", entry.reason)
+        JunitCase(entry.catalog, f"{word_of(entry)} {entry.address}", entry.reason)
         for entry in entries_of(plan)
         if not isinstance(entry, Blocked)
     ]
-    return junit_of("lancens plan", [summary.name for summary in plan.catalogs], [*blocked, *changes])
+    return junit_xml("lancens plan", [summary.name for summary in plan.catalogs], [*blocked, *changes])
 
 
-def junit_of(name: str, suites: Iterable[str], cases: Iterable[Case]) -> str:
+def junit_xml(name: str, suites: Iterable[str], cases: Iterable[JunitCase]) -> str:
     """Return test cases as JUnit XML, with a suite for each name in ``suites``."""
     root = ElementTree.Element("testsuites", name=name)
-    by_suite: defaultdict[str, list[Case]] = defaultdict(list)
+    by_suite: defaultdict[str, list[JunitCase]] = defaultdict(list)
     for case in cases:
         by_suite[case.suite].append(case)
     for suite in suites:
@@ -50,13 +50,13 @@ def junit_of(name: str, suites: Iterable[str], cases: Iterable[Case]) -> str:
         for case in members:
             element = ElementTree.SubElement(node, "testcase", classname=suite, name=display.message(case.name))
             if case.problem is None:
-                ElementTree.SubElement(element, "system-out").text = _lines(case.text)
+                ElementTree.SubElement(element, "system-out").text = _printable_lines(case.text)
             else:
                 failure = ElementTree.SubElement(element, "failure", message=display.message(case.problem))
-                failure.text = _lines(case.text)
+                failure.text = _printable_lines(case.text)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _lines(text: str) -> str:
+def _printable_lines(text: str) -> str:
     return "\n".join(map(display.message, text.splitlines()))

@@ -12,9 +12,9 @@ from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.output.grouping import (
     FOLD_OVER,
-    Fold,
-    Row,
-    Section,
+    CatalogSection,
+    FoldedRow,
+    PlanRow,
     approval_line,
     entries_in,
     first_of,
@@ -24,7 +24,7 @@ from reconciler.output.grouping import (
 )
 from reconciler.output.markdown_text import length_of
 from reconciler.output.omissions import Omissions
-from reconciler.output.wording import ShownField, closing_line, columns, counts, entries_of, word_of
+from reconciler.output.wording import ShownField, closing_line, column_changes, counts, entries_of, word_of
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
@@ -33,13 +33,13 @@ COMMENT_LIMIT = 65_536
 
 _LONGEST_COLUMN = 2_000
 _LONGEST_NAMES = 4_000
-_NOTHING: Mapping[Key, str] = {}
+_NO_NOTES: Mapping[Key, str] = {}
 _TABLE_HEAD = "| | Object | Change | Why | Where |\n|:-:|---|---|---|---|\n"
 
 
-def render_markdown(plan: Plan, *, removed: Mapping[Key, str] = _NOTHING) -> str:
-    """Return the whole plan; ``removed`` describes deregistered tables' data."""
-    return _Comment(plan, None, removed=removed).text()
+def render_markdown(plan: Plan, *, removal_notes: Mapping[Key, str] = _NO_NOTES) -> str:
+    """Return the whole plan; ``removal_notes`` are about the data of deregistered tables."""
+    return _CommentWriter(plan, None, removal_notes=removal_notes).text()
 
 
 def pull_request_comment(
@@ -47,7 +47,7 @@ def pull_request_comment(
     *,
     commit: str | None = None,
     limit: int = COMMENT_LIMIT,
-    removed: Mapping[Key, str] = _NOTHING,
+    removal_notes: Mapping[Key, str] = _NO_NOTES,
     approves: bool = True,
     reserve: int = 0,
     omissions: Omissions | None = None,
@@ -59,63 +59,63 @@ def pull_request_comment(
         commit: the head commit that was planned.
         limit: the most characters the comment may have; at least 2,000. What does not fit is left out and counted, and
             the comment then says that it approves nothing.
-        removed: what to say of the data of deregistered tables.
+        removal_notes: notes on the data of tables that the plan deregisters, by key.
         approves: whether everything before the comment could be shown, so that the comment approves the plan.
         reserve: the characters of ``limit`` that the approval takes, which only a whole comment has.
         omissions: counts what was left out.
     """
     promise = "Merging applies exactly this plan." if approves else "What is above was cut: this approves nothing."
-    return _Comment(plan, limit, commit, promise, removed=removed, omissions=omissions).text(reserve)
+    return _CommentWriter(plan, limit, commit, promise, removal_notes=removal_notes, omissions=omissions).text(reserve)
 
 
 # ---- the parts -------------------------------------------------------------------------------------------------------
 
 
-def _part(name: str, **shown: object) -> str:
-    """Render a macro of ``templates/plan.md``."""
+def _macro(name: str, **arguments: object) -> str:
+    """Return the text of the macro ``name`` of ``templates/plan.md``."""
     from reconciler.output.templating import markdown_templates
 
-    return str(getattr(markdown_templates().get_template("plan.md").module, name)(**shown))
+    return str(getattr(markdown_templates().get_template("plan.md").module, name)(**arguments))
 
 
 def _heading(plan: Plan, omissions: Omissions) -> str:
     amounts = () if plan.is_empty else [(word, number) for word, number in counts(plan) if number]
-    return _part("heading", plan=plan, amounts=amounts, closing=closing_line(plan), omissions=omissions)
+    return _macro("heading", plan=plan, amounts=amounts, closing=closing_line(plan), omissions=omissions)
 
 
-def _schema(row: Row, omissions: Omissions) -> str | None:
+def _schema_text(row: PlanRow, omissions: Omissions) -> str | None:
     """Return the changed columns as a block of code; None if there are none."""
-    fold = row if isinstance(row, Fold) else None
-    changed = columns(first_of(row))
-    lines = [_column(column, omissions) for column in changed]
-    return _part("schema", entry=row, fold=fold, columns=changed, lines=lines) if changed else None
+    fold = row if isinstance(row, FoldedRow) else None
+    changed = column_changes(first_of(row))
+    lines = [_column_line(column, omissions) for column in changed]
+    return _macro("schema", entry=row, fold=fold, columns=changed, lines=lines) if changed else None
 
 
-def _names(fold: Fold, omissions: Omissions) -> Iterator[tuple[str, int]]:
+def _name_lines(fold: FoldedRow, omissions: Omissions) -> Iterator[tuple[str, int]]:
     """Yield a line for each namespace of a fold, with as many names as fit, and the number of those."""
     room = _LONGEST_NAMES
     for namespace, details, part in fold.by_namespace():
         number = len(part.entries)
         length = max(length_of(display.name(entry.identifier[-1])) for entry in part.entries) + 2
         most = min(max(room // length, 0), number)
-        names = part.names(omissions, most)
-        line = _part("names", namespace=namespace, number=number, names=names, details=details, omissions=omissions)
+        names = part.names_text(omissions, most)
+        line = _macro("names", namespace=namespace, number=number, names=names, details=details, omissions=omissions)
         yield line, most
         room -= length_of(line)
 
 
-def _column(column: ShownField, omissions: Omissions) -> str:
+def _column_line(column: ShownField, omissions: Omissions) -> str:
     # GitHub colours `+` and `-`; `!` is its sign for a changed line.
     symbol = "!" if column.symbol == "~" else column.symbol
     text = " -> ".join(map(display.value, column.values))
-    return omissions.short(f"{symbol} {display.key(column.label)}: {text}", _LONGEST_COLUMN)
+    return omissions.shorten(f"{symbol} {display.key(column.label)}: {text}", _LONGEST_COLUMN)
 
 
 _LONGEST_WARNING = 700
 
 
-class _Comment:
-    """Writes one comment: heading, footer, and as many parts as fit below the limit."""
+class _CommentWriter:
+    """Writes one comment: heading, footer, and as many parts as fit into ``limit`` characters."""
 
     def __init__(
         self,
@@ -124,67 +124,69 @@ class _Comment:
         commit: str | None = None,
         promise: str = "",
         *,
-        removed: Mapping[Key, str],
+        removal_notes: Mapping[Key, str],
         omissions: Omissions | None = None,
     ) -> None:
         self._plan = plan
-        self._removed = removed
+        self._removal_notes = removal_notes
         self._limit = limit
         self._commit = commit
-        self._footer = self._signed(promise)
+        self._footer = self._footer_text(promise)
         self._omissions = Omissions() if omissions is None else omissions
         self._parts: list[str] = []
-        self._left: float = float("inf")
+        self._room: float = float("inf")
 
     def text(self, reserve: int = 0) -> str:
-        self._omissions.limits = False
-        whole = self._assembled(float("inf"))
+        """Return the comment, cut if it and ``reserve`` characters exceed the limit."""
+        self._omissions.may_cut = False
+        whole = self._assemble(float("inf"))
         if self._limit is None or length_of(whole) + reserve <= self._limit:
             return whole
-        self._omissions.limits = True
-        # Below the whole length in any case: only a cut comment says that it approves nothing.
+        self._omissions.may_cut = True
+        # Below the whole length, to force a cut: only cut comments say that they approve nothing.
         limit = min(self._limit, length_of(whole) - 1)
-        return self._assembled(limit - length_of(self._footer) - _LONGEST_WARNING)
+        return self._assemble(limit - length_of(self._footer) - _LONGEST_WARNING)
 
-    def _assembled(self, room: float) -> str:
+    def _assemble(self, room: float) -> str:
+        """Return heading, footer and, between them, the parts that fit into ``room`` characters."""
         heading = _heading(self._plan, self._omissions)
-        self._parts, self._left = [], room - length_of(heading)
-        shown_sections = sections(self._plan, self._omissions)
-        for section in shown_sections:
-            self._table(section)
-            self._folds(section)
-            if section.waiting and not self._add(_part("sentence", sentence=section.waiting)):
+        self._parts, self._room = [], room - length_of(heading)
+        plan_sections = sections(self._plan, self._omissions)
+        for section in plan_sections:
+            self._add_rows(section)
+            self._add_fold_names(section)
+            if section.waiting and not self._add(_macro("sentence", sentence=section.waiting)):
                 self._omissions.notes += 1
-            self._schemas(section)
-        covered = approval_line(shown_sections)
-        if covered and not self._add(_part("sentence", sentence=covered)):
+            self._add_schemas(section)
+        approval = approval_line(plan_sections)
+        if approval and not self._add(_macro("sentence", sentence=approval)):
             self._omissions.notes += 1
-        self._notes()
+        self._add_notes()
         total = len(entries_of(self._plan))
         warning, footer = "", self._footer
         if self._omissions:
-            warning = _part("warning", omissions=self._omissions, total=total, limit=self._limit or 0)
-            footer = self._signed("This comment was cut: it approves nothing.")
+            warning = _macro("warning", omissions=self._omissions, total=total, limit=self._limit or 0)
+            footer = self._footer_text("This comment was cut: it approves nothing.")
         return "".join((heading, warning, *self._parts, "\n", footer))
 
-    def _signed(self, promise: str) -> str:
-        return _part("footer", plan=self._plan, commit=self._commit, promise=promise)
+    def _footer_text(self, promise: str) -> str:
+        return _macro("footer", plan=self._plan, commit=self._commit, promise=promise)
 
     def _add(self, text: str, reserve: int = 0) -> bool:
         """Add ``text`` if it fits with ``reserve`` characters to spare."""
         length = length_of(text)
-        if length + reserve > self._left:
+        if length + reserve > self._room:
             return False
-        self._left -= length
+        self._room -= length
         self._parts.append(text)
         return True
 
-    def _block(self, title: str, head: str, items: Sequence[str], *, folded: bool, above: str = "") -> int:
+    def _add_block(self, title: str, head: str, items: Sequence[str], *, folded: bool, above: str = "") -> int:
         """Add a titled block with as many ``items`` as fit; return how many did."""
         start, end = (f"\n<details><summary>{title}</summary>\n\n", "\n</details>\n") if folded else ("\n", "")
         start = above + start
         reserve = length_of(end)
-        if not items or length_of(start + head + items[0]) + reserve > self._left:
+        if not items or length_of(start + head + items[0]) + reserve > self._room:
             return 0
         self._add(start + head)
         fitting = 0
@@ -195,54 +197,54 @@ class _Comment:
         self._add(end)
         return fitting
 
-    def _table(self, section: Section) -> None:
-        """Add a catalog's rows: blocked and removed in sight, moves, the rest."""
-        above = _part("catalog", section=section)
-        shown = section.rows
-        sight = sum(is_risky(row) for row in shown)
-        moved = sum(is_move(row) for row in shown)
+    def _add_rows(self, section: CatalogSection) -> None:
+        """Add a catalog's rows: blocked and removed objects in sight, then moves, then the rest."""
+        above = _macro("catalog", section=section)
+        rows = section.rows
+        in_sight = sum(is_risky(row) for row in rows)
+        moved = sum(is_move(row) for row in rows)
         if moved <= FOLD_OVER:
-            sight, moved = sight + moved, 0
-        if len(shown) - sight - moved <= FOLD_OVER and not moved:
-            sight = len(shown)
-        changes_from = sight + moved
+            in_sight, moved = in_sight + moved, 0
+        if len(rows) - in_sight - moved <= FOLD_OVER and not moved:
+            in_sight = len(rows)
+        changes_from = in_sight + moved
         parts = (
-            (shown[:sight], False, "change"),
-            (shown[sight:changes_from], True, "move"),
-            (shown[changes_from:], len(shown) - changes_from > FOLD_OVER, "change"),
+            (rows[:in_sight], False, "change"),
+            (rows[in_sight:changes_from], True, "move"),
+            (rows[changes_from:], len(rows) - changes_from > FOLD_OVER, "change"),
         )
         for part, folded, word in parts:
-            title = f"{count(len(part), word)} in {_in(section)}"
-            fitting = self._block(title, _TABLE_HEAD, [*map(self._row, part)], folded=folded, above=above)
+            title = f"{count(len(part), word)} in {_section_name(section)}"
+            fitting = self._add_block(title, _TABLE_HEAD, [*map(self._row_line, part)], folded=folded, above=above)
             self._omissions.rows.update(word_of(entry) for entry in entries_in(part[fitting:]))
             above = "" if fitting else above
 
-    def _row(self, row: Row) -> str:
-        if isinstance(row, Fold):
-            return _part("row", entry=row.common, fold=row, held=None, omissions=self._omissions)
-        return _part("row", entry=row, fold=None, held=self._removed.get(row.key), omissions=self._omissions)
+    def _row_line(self, row: PlanRow) -> str:
+        if isinstance(row, FoldedRow):
+            return _macro("row", entry=row.common, fold=row, note=None, omissions=self._omissions)
+        return _macro("row", entry=row, fold=None, note=self._removal_notes.get(row.key), omissions=self._omissions)
 
-    def _folds(self, section: Section) -> None:
+    def _add_fold_names(self, section: CatalogSection) -> None:
         """Add the names of folded objects, as many as fit."""
         for fold in section.rows:
-            if isinstance(fold, Fold):
-                parts = [*_names(fold, self._omissions)]
-                title = f"{html.escape(fold.title)}: {html.escape(fold.why)} ({word_of(fold.first)})"
-                fitting = self._block(title, "", [line for line, _ in parts], folded=True)
+            if isinstance(fold, FoldedRow):
+                parts = [*_name_lines(fold, self._omissions)]
+                title = f"{html.escape(fold.title)}: {html.escape(fold.reason)} ({word_of(fold.first)})"
+                fitting = self._add_block(title, "", [line for line, _ in parts], folded=True)
                 self._omissions.names += sum(number for _, number in parts[fitting:])
 
-    def _schemas(self, section: Section) -> None:
-        blocks = [block for row in section.rows if (block := _schema(row, self._omissions))]
+    def _add_schemas(self, section: CatalogSection) -> None:
+        blocks = [block for row in section.rows if (block := _schema_text(row, self._omissions))]
         lines = sum(block.count("\n") for block in blocks)
-        title = f"Schemas of {count(len(blocks), 'table')} in {_in(section)}"
-        fitting = self._block(title, "**Schemas**\n", blocks, folded=lines > FOLD_OVER)
+        title = f"Schemas of {count(len(blocks), 'table')} in {_section_name(section)}"
+        fitting = self._add_block(title, "**Schemas**\n", blocks, folded=lines > FOLD_OVER)
         self._omissions.schemas += len(blocks) - fitting
 
-    def _notes(self) -> None:
-        notes = [_part("note", note=note) for note in self._plan.notes]
-        fitting = self._block(count(len(notes), "note"), "**Notes**\n\n", notes, folded=len(notes) > FOLD_OVER)
+    def _add_notes(self) -> None:
+        notes = [_macro("note", note=note) for note in self._plan.notes]
+        fitting = self._add_block(count(len(notes), "note"), "**Notes**\n\n", notes, folded=len(notes) > FOLD_OVER)
         self._omissions.notes += len(notes) - fitting
 
 
-def _in(section: Section) -> str:
+def _section_name(section: CatalogSection) -> str:
     return "several catalogs" if section.name is None else f"<code>{html.escape(display.name(section.name))}</code>"

@@ -1,4 +1,4 @@
-"""Foreign text in GitHub-flavoured Markdown.
+"""Write foreign text into GitHub-flavoured Markdown.
 
 Names and values come from people who may open a pull request, so none of them is trusted. They stand in code, where
 Markdown, HTML, mentions and references mean nothing, or in sentences with all punctuation encoded.
@@ -13,7 +13,7 @@ _BACKTICKS = re.compile("`+")
 _ENCODED = re.compile(r"[!-/:-@\[-`{-~]")
 _READABLE = frozenset("(),;'.:-/")
 _IN_BACKTICKS = re.compile("(`[^`]+`)")
-# A mention or a reference to an issue is recognised after entities are decoded; a word joiner keeps it from being one.
+# GitHub decodes entities before it looks for mentions and references; a word joiner inside prevents both.
 _REFERENCE = re.compile(r"([@#]|\bGH-|\bwww\.|:(?=[/\w]))", re.IGNORECASE)
 _WORD_JOINER = "&#8288;"
 
@@ -33,14 +33,14 @@ def cell(markdown: str) -> str:
 def sentence(text: str) -> str:
     """Return visible ``text`` as prose; text in backticks stays code."""
     parts = _IN_BACKTICKS.split(text)
-    return "".join(code(part[1:-1]) if number % 2 else prose(part) for number, part in enumerate(parts))
+    return "".join(code(part[1:-1]) if index % 2 else prose(part) for index, part in enumerate(parts))
 
 
 def prose(text: str) -> str:
     """Return visible ``text`` with all punctuation encoded that Markdown interprets."""
-    apart = _REFERENCE.split(text)
+    parts = _REFERENCE.split(text)
     return _WORD_JOINER.join(
-        _ENCODED.sub(lambda match: match[0] if match[0] in _READABLE else f"&#{ord(match[0])};", part) for part in apart
+        _ENCODED.sub(lambda match: match[0] if match[0] in _READABLE else f"&#{ord(match[0])};", part) for part in parts
     )
 
 

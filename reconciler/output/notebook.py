@@ -1,4 +1,4 @@
-"""Show documents by themselves: as text where they are printed, as HTML in a notebook."""
+"""Render plans, manifests and reports for ``print`` as text, and for notebooks as HTML."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from reconciler.output import render
 from reconciler.output.templating import in_frame, render_fragment
 from reconciler.planner.plan import Plan
 
-_MOST_RESULTS = 100
+_MAX_RESULTS = 100
 
 
 def render_document(document: Renderable, form: Literal["text", "html"]) -> str:
-    """Return a document as ``str`` and notebooks show it; only plans have a text beside their line."""
+    """Return a document as ``str`` and notebooks show it; only plans have more text than one line."""
     if isinstance(document, Plan):
         return render(document, "text").rstrip("\n") if form == "text" else in_frame(render(document, "html"), "plan")
     if form == "html" and isinstance(document, Manifest):
-        return _manifest(document)
+        return _manifest_table(document)
     if form == "html" and isinstance(document, ApplyReport):
-        return _report(document)
+        return _report_table(document)
     return repr(document)
 
 
-def _manifest(manifest: Manifest) -> str:
+def _manifest_table(manifest: Manifest) -> str:
     counts = ", ".join(count(number, kind) for kind, number in manifest.counts.items())
     blocks = ((catalog, catalog.desired) for catalog in manifest.catalogs.values())
     rows = [
@@ -36,11 +36,11 @@ def _manifest(manifest: Manifest) -> str:
         for catalog, block in blocks
     ]
     caption = f"Manifest {display.printable(manifest.name)}: {counts}"
-    return _table(caption, ("Catalog", "impl", "Namespaces", "Tables"), rows)
+    return _render_table(caption, ("Catalog", "impl", "Namespaces", "Tables"), rows)
 
 
-def _report(report: ApplyReport) -> str:
-    listed = sorted(report.results, key=lambda result: result.status.satisfies)[:_MOST_RESULTS]
+def _report_table(report: ApplyReport) -> str:
+    listed = sorted(report.results, key=lambda result: result.status.satisfies)[:_MAX_RESULTS]
     rows = [
         (
             f"{MARKS[result.status]} {result.status}",
@@ -52,9 +52,9 @@ def _report(report: ApplyReport) -> str:
     ]
     unlisted = len(report.results) - len(listed)
     remark = f"and {unlisted:,} more" if unlisted else ""
-    return _table(summary_line(report), ("Result", "Catalog", "Object", "Details"), rows, remark)
+    return _render_table(summary_line(report), ("Result", "Catalog", "Object", "Details"), rows, remark)
 
 
-def _table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]], remark: str = "") -> str:
-    """Return a table whose texts are safe to show on a terminal; the template escapes them for HTML."""
+def _render_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]], remark: str = "") -> str:
+    """Return an HTML table; its texts are printable already, and the template escapes them."""
     return render_fragment(__package__, "table", caption=caption, headings=headings, rows=rows, remark=remark)

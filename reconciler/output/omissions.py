@@ -14,13 +14,13 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(slots=True)
 class Omissions:
-    """What one rendering leaves out; true if it leaves out anything, so that it cannot approve the plan.
+    """Counts what one rendering leaves out; true if there is anything, so that it cannot approve the plan.
 
-    ``limits`` is whether long values and lists are cut at all. Names in the sentence of a note are not counted: a note
-    changes nothing.
+    Without ``may_cut``, nothing is cut. ``rows`` counts rows by word. Names in a note are not counted: a note changes
+    nothing.
     """
 
-    limits: bool = True
+    may_cut: bool = True
     rows: Counter[str] = field(default_factory=Counter)
     names: int = 0
     values: int = 0
@@ -30,14 +30,14 @@ class Omissions:
     def __bool__(self) -> bool:
         return bool(self.rows or self.names or self.values or self.schemas or self.notes)
 
-    def short(self, text: str, limit: int) -> str:
-        """Return ``text`` in at most ``limit`` cells, with its middle left out if it is longer."""
-        shown = display.shorten(text, limit) if self.limits else text
+    def shorten(self, text: str, limit: int) -> str:
+        """Return ``text``; if it takes more than ``limit`` cells, leave out its middle and count that."""
+        shown = display.shorten(text, limit) if self.may_cut else text
         self.values += shown != text
         return shown
 
     def first(self, names: Sequence[ItemT], most: int) -> Sequence[ItemT]:
-        """Return the first ``most`` names; "and N more" stands for the others."""
-        shown = names[:most] if self.limits else names
+        """Return the first ``most`` names, and count the others; the caller writes "and N more"."""
+        shown = names[:most] if self.may_cut else names
         self.names += len(names) - len(shown)
         return shown

@@ -25,25 +25,26 @@ _IN_BACKTICKS = re.compile("`([^`]+)`")
 _LONGEST_VALUE = 200
 
 
-def render_page(package: str, name: str, **shown: object) -> str:
+def render_page(package: str, name: str, **variables: object) -> str:
     """Return a page, ready to be written as UTF-8.
 
     Args:
         package: the package of its template ``templates/NAME.html``, its style ``NAME.css`` and its script ``NAME.js``.
-        name: what those three are called.
-        shown: the variables of the template.
+        name: the NAME in those three.
+        variables: those of the template.
     """
-    style, script = _asset(__package__, "page.css") + _asset(package, f"{name}.css"), _asset(package, f"{name}.js")
+    style = _read_asset(__package__, "page.css") + _read_asset(package, f"{name}.css")
+    script = _read_asset(package, f"{name}.js")
     policy = (
         f"default-src 'none'; style-src {_source_hash(style)}; script-src {_source_hash(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    return render_fragment(package, name, **shown, policy=policy, style=style, script=script)
+    return render_fragment(package, name, **variables, policy=policy, style=style, script=script)
 
 
-def render_fragment(package: str, name: str, **shown: object) -> str:
-    """Return a part of a page: ``templates/NAME.html`` of ``package`` with the variables ``shown``."""
-    return _html_templates(package).get_template(f"{name}.html").render(shown)
+def render_fragment(package: str, name: str, **variables: object) -> str:
+    """Return a part of a page: ``templates/NAME.html`` of ``package`` with ``variables``."""
+    return _html_templates(package).get_template(f"{name}.html").render(variables)
 
 
 def in_frame(page: str, title: str) -> str:
@@ -51,11 +52,12 @@ def in_frame(page: str, title: str) -> str:
     return f'<iframe srcdoc="{escape(page)}" style="width:100%;height:32em;border:0" title="{escape(title)}"></iframe>'
 
 
-def _asset(package: str, name: str) -> str:
+def _read_asset(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def _source_hash(text: str) -> str:
+    """Return the source expression by which the content security policy allows ``text``."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -78,10 +80,10 @@ def markdown_templates() -> Environment:
     Everything is encoded as prose, except the results of filters from ``reconciler.output.markdown_text``. Foreign text
     must also pass a filter that makes invisible characters visible, as in HTML.
     """
-    environment = _environment(PackageLoader(__package__), finalize=_encoded)
+    environment = _environment(PackageLoader(__package__), finalize=_encode_prose)
     for function in (markdown_text.cell, markdown_text.code, markdown_text.fenced, markdown_text.sentence):
-        environment.filters[function.__name__] = _as_markup(function)
-    environment.filters["short"] = lambda text, omissions: omissions.short(text, _LONGEST_VALUE)
+        environment.filters[function.__name__] = _markup_filter(function)
+    environment.filters["short"] = lambda text, omissions: omissions.shorten(text, _LONGEST_VALUE)
     return environment
 
 
@@ -113,15 +115,17 @@ def _address(names: Iterable[str]) -> str:
 def _sentence(text: str) -> Markup:
     """Return foreign prose as markup in which text in backticks is code."""
     escaped = str(escape(display.printable(text)))
-    return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it was escaped before
+    return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it is escaped
 
 
-def _encoded(shown: object) -> Markup:
-    return shown if isinstance(shown, Markup) else Markup(markdown_text.prose(str(shown)))  # noqa: S704 - encoded
+def _encode_prose(value: object) -> Markup:
+    return value if isinstance(value, Markup) else Markup(markdown_text.prose(str(value)))  # noqa: S704 - encoded
 
 
-def _as_markup(function: Callable[..., str]) -> Callable[..., Markup]:
-    def made(*arguments: object) -> Markup:
+def _markup_filter(function: Callable[..., str]) -> Callable[..., Markup]:
+    """Return ``function`` as a filter whose result is not encoded again."""
+
+    def filter_markup(*arguments: object) -> Markup:
         return Markup(function(*arguments))  # noqa: S704 - these functions make Markdown safe
 
-    return made
+    return filter_markup

@@ -13,18 +13,18 @@ from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.grouping import Fold, Row, approval_line, fold_namespaces, sections
+from reconciler.output.grouping import FoldedRow, PlanRow, approval_line, fold_namespaces, sections
 from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
     ShownField,
     closing_line,
-    columns,
-    differences,
+    column_changes,
+    field_changes,
     headline,
-    settings,
-    shown_location,
+    labelled_location,
+    set_fields,
     style_of,
     word_of,
 )
@@ -59,11 +59,11 @@ _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(plan: Plan, *, color: bool, full: bool, width: int | None, removed: Mapping[Key, str]) -> str:
+def render_text(plan: Plan, *, color: bool, full: bool, width: int | None, removal_notes: Mapping[Key, str]) -> str:
     """Return the plan as text; a width below 40 cells counts as 40."""
-    view = _View(plan, full, width, removed)
+    writer = _TextWriter(plan, full, width, removal_notes)
     paint = _painter() if color else _plain
-    return "".join(f"{paint(line)}\n" for line in view.lines())
+    return "".join(f"{paint(line)}\n" for line in writer.lines())
 
 
 def _plain(line: Line) -> str:
@@ -86,8 +86,8 @@ def _painter() -> Callable[[Line], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """The cells of the line for an entry or a fold, and the detail lines below it."""
+class _RowCells:
+    """The texts of a line for an entry or a fold, and the lines of its details."""
 
     symbol: str
     style: str
@@ -95,45 +95,45 @@ class _Row:
     word: str
     headline: str
     source: str
-    below: Sequence[Line]
+    details: Sequence[Line]
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    """The width of each column. ``headline`` is None if it must go below the name."""
+class _ColumnWidths:
+    """The width of each column. ``headline`` is None if headlines stand on lines of their own."""
 
     name: int
     word: int
     headline: int | None
 
 
-class _View:
-    """Lays out one plan as lines."""
+class _TextWriter:
+    """Writes one plan as lines: catalogs with their rows, approval, notes, counts."""
 
-    def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
-        self._plan, self._full, self._removed = plan, full, removed
+    def __init__(self, plan: Plan, full: bool, width: int | None, removal_notes: Mapping[Key, str]) -> None:
+        self._plan, self._full, self._removal_notes = plan, full, removal_notes
         self._width = None if width is None else max(width, _NARROWEST)
-        self._omissions = Omissions(limits=not full)
+        self._omissions = Omissions(may_cut=not full)
 
     def lines(self) -> Iterator[Line]:
-        shown_sections = sections(self._plan, self._omissions, full=self._full)
-        groups = [(section, [*self._rows(section.rows)]) for section in shown_sections]
-        widths = self._columns([row for _, rows in groups for row in rows])
+        plan_sections = sections(self._plan, self._omissions, full=self._full)
+        groups = [(section, [*self._row_cells(section.rows)]) for section in plan_sections]
+        widths = self._column_widths([row for _, rows in groups for row in rows])
         for section, rows in groups:
             impl = f" ({display.name(section.summary.impl)})" if section.summary else ""
             title = "In several catalogs" if section.name is None else display.name(section.name) + impl
             yield from self._paragraph(title, "", "heading")
             for row in rows:
                 yield from self._row_lines(row, widths)
-                yield from row.below
+                yield from row.details
             if section.waiting:
                 yield from self._paragraph(section.waiting, _MARGIN)
             yield []
-        covered = approval_line(shown_sections)
-        if covered:
-            yield from self._paragraph(covered, "", "remove")
+        approval = approval_line(plan_sections)
+        if approval:
+            yield from self._paragraph(approval, "", "remove")
             yield []
-        yield from self._notes()
+        yield from self._note_lines()
         if self._omissions:
             yield from self._paragraph("Some lines stand for many or are cut; --full shows every one.", "", "quiet")
             yield []
@@ -141,108 +141,109 @@ class _View:
 
     # ---- rows ----------------------------------------------------------------------------------------------------
 
-    def _rows(self, rows: Sequence[Row]) -> Iterator[_Row]:
-        for item in rows if self._full else fold_namespaces(rows):
-            if isinstance(item, Fold):
-                yield self._row(item.first, item.title, item.why, item.source, self._fold_details(item))
+    def _row_cells(self, rows: Sequence[PlanRow]) -> Iterator[_RowCells]:
+        for row in rows if self._full else fold_namespaces(rows):
+            if isinstance(row, FoldedRow):
+                yield self._cells(row.first, row.title, row.reason, row.source, self._fold_details(row))
             else:
-                source = f"{display.printable(item.source.file)}:{item.source.line}" if item.source else ""
-                yield self._row(item, display.address(*item.identifier), headline(item), source, self._below(item))
+                source = f"{display.printable(row.source.file)}:{row.source.line}" if row.source else ""
+                yield self._cells(
+                    row, display.address(*row.identifier), headline(row), source, self._entry_details(row)
+                )
 
-    def _row(self, entry: Entry, name: str, why: str, source: str, below: Iterable[Line]) -> _Row:
-        return _Row(entry.symbol, style_of(entry), name, word_of(entry), why, source, [*below])
+    def _cells(self, entry: Entry, name: str, headline: str, source: str, details: Iterable[Line]) -> _RowCells:
+        return _RowCells(entry.symbol, style_of(entry), name, word_of(entry), headline, source, [*details])
 
-    def _below(self, entry: Entry) -> Iterator[Line]:
+    def _entry_details(self, entry: Entry) -> Iterator[Line]:
         if isinstance(entry, Change):
-            yield from self._details(entry)
+            yield from self._change_details(entry)
         elif isinstance(entry, Blocked):
             yield from self._paragraph(display.printable(entry.reason), _INDENT)
             yield from self._paragraph(display.printable(entry.remedy), f"{_INDENT}-> ", "change")
         else:
-            yield from self._quiet(display.printable(entry.reason))
+            yield from self._quiet_lines(display.printable(entry.reason))
 
-    def _fold_details(self, fold: Fold) -> Iterator[Line]:
+    def _fold_details(self, fold: FoldedRow) -> Iterator[Line]:
         if isinstance(fold.common, Blocked):
-            yield from self._below(fold.common)
+            yield from self._entry_details(fold.common)
         elif fold.common is not None:
-            yield from self._difference_lines(differences(fold.common))
-            yield from self._column_lines(columns(fold.common) if fold.first.symbol == "~" else ())
-        yield from self._quiet(fold.names(self._omissions))
+            yield from self._field_lines(field_changes(fold.common))
+            yield from self._column_lines(column_changes(fold.common) if fold.first.symbol == "~" else ())
+        yield from self._quiet_lines(fold.names_text(self._omissions))
         if fold.common is not None:
             return
-        contents = [(differences(entry), columns(entry)) for entry in fold.entries]
+        contents = [(field_changes(entry), column_changes(entry)) for entry in fold.entries]
         if len(set(contents)) == 1:
-            yield from self._difference_lines(contents[0][0])
+            yield from self._field_lines(contents[0][0])
             yield from self._column_lines(contents[0][1])
             return
-        fields = Counter(difference.label for same, _ in contents for difference in same)
-        fields.update(f"column {column.label}" for _, added in contents for column in added)
-        most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_FIELDS_NAMED))
-        more = len(fields) - _FIELDS_NAMED
-        yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
+        numbers = Counter(field.label for changed, _ in contents for field in changed)
+        numbers.update(f"column {column.label}" for _, columns in contents for column in columns)
+        most = ", ".join(f"{display.key(label)} in {number:,}" for label, number in numbers.most_common(_FIELDS_NAMED))
+        more = len(numbers) - _FIELDS_NAMED
+        yield from self._quiet_lines(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
 
-    def _columns(self, rows: Sequence[_Row]) -> _Columns:
+    def _column_widths(self, rows: Sequence[_RowCells]) -> _ColumnWidths:
         name = min(max((display.width_of(row.name) for row in rows), default=0), _WIDEST_NAME)
         word = max((len(row.word) for row in rows), default=0)
         headline = max((display.width_of(row.headline) for row in rows), default=0)
         if self._width is None:
-            return _Columns(name, word, headline)
+            return _ColumnWidths(name, word, headline)
         source = max((display.width_of(row.source) for row in rows), default=0)
         left = self._width - len(_BEFORE_NAME) - name - len(_GAP) - word - len(_GAP)
         room = left - (source + len(_GAP) if source else 0)
         if room >= min(headline, _NARROWEST_HEADLINE):
-            return _Columns(name, word, min(headline, room))
+            return _ColumnWidths(name, word, min(headline, room))
         name = min(name, self._width - len(_BEFORE_NAME) - len(_GAP) - word)
-        return _Columns(name, word, None)
+        return _ColumnWidths(name, word, None)
 
-    def _row_lines(self, row: _Row, widths: _Columns) -> Iterator[Line]:
+    def _row_lines(self, row: _RowCells, widths: _ColumnWidths) -> Iterator[Line]:
         head: Span = (f"{_MARGIN}{row.symbol} ", row.style)
         name, gap = row.name, " " * (widths.word - len(row.word)) + _GAP
         if display.width_of(name) > widths.name:
-            for part in display.wrap(name, self._room(len(_BEFORE_NAME))):
+            for part in display.wrap(name, self._cells_left(len(_BEFORE_NAME))):
                 yield [head, (part, "")]
                 head = (_BEFORE_NAME, "")
             name = ""
         padding = " " * (widths.name - display.width_of(name))
         start: list[Span] = [head, (name + padding + _GAP, ""), (row.word, row.style)]
-        below = " " * (len(_BEFORE_NAME) + widths.name + len(_GAP) + widths.word + len(_GAP))
+        indent = " " * (len(_BEFORE_NAME) + widths.name + len(_GAP) + widths.word + len(_GAP))
         if widths.headline is None:
-            fits = len(below) + display.width_of(row.source) <= self._room(0)
+            fits = len(indent) + display.width_of(row.source) <= self._cells_left(0)
             yield [*start, (gap + row.source if fits else "", "quiet")]
             yield from self._paragraph(row.headline, _INDENT)
             if not fits:
-                yield from self._quiet(row.source)
+                yield from self._quiet_lines(row.source)
             return
-        first, *further = display.wrap(row.headline, max(widths.headline, 1))
+        first, *others = display.wrap(row.headline, max(widths.headline, 1))
         tail = " " * (widths.headline - display.width_of(first)) + _GAP + row.source
         yield [*start, (gap + first, ""), (tail if row.source else "", "quiet")]
-        yield from ([(below + part, "")] for part in further)
+        yield from ([(indent + part, "")] for part in others)
 
     # ---- below a row ---------------------------------------------------------------------------------------------
 
-    def _details(self, change: Change) -> Iterator[Line]:
-        yield from self._quiet(self._removed.get(change.key, ""))
-        located = shown_location(change)
-        if located:
-            words, location = located
-            yield from self._quiet(f"{words} {self._value(location)}")
-        yield from self._difference_lines(differences(change))
+    def _change_details(self, change: Change) -> Iterator[Line]:
+        yield from self._quiet_lines(self._removal_notes.get(change.key, ""))
+        if located := labelled_location(change):
+            label, location = located
+            yield from self._quiet_lines(f"{label} {self._short_value(location)}")
+        yield from self._field_lines(field_changes(change))
         if self._full:
-            yield from self._difference_lines(settings(change))
+            yield from self._field_lines(set_fields(change))
         if self._full or change.before is not None:
-            yield from self._column_lines(columns(change))
+            yield from self._column_lines(column_changes(change))
 
-    def _difference_lines(self, differences: Iterable[ShownField]) -> Iterator[Line]:
-        for difference in differences:
-            label = self._value(difference.label, display.key)
-            if difference.before is None or difference.after is None:
-                added = difference.before is None
-                value = self._value((difference.after if added else difference.before) or "")
-                yield from self._signed("+" if added else "-", f"{label}: {value}")
+    def _field_lines(self, fields: Iterable[ShownField]) -> Iterator[Line]:
+        for field in fields:
+            label = self._short_value(field.label, display.key)
+            if field.before is None or field.after is None:
+                added = field.before is None
+                value = self._short_value((field.after if added else field.before) or "")
+                yield from self._symbol_lines("+" if added else "-", f"{label}: {value}")
                 continue
-            before, after = self._value(difference.before), self._value(difference.after)
-            remark = " (data stays at both)" if difference.is_location else ""
-            if display.width_of(f"{label}: {before} -> {after}{remark}") <= self._room(len(_INDENT)):
+            before, after = self._short_value(field.before), self._short_value(field.after)
+            remark = " (data stays at both)" if field.is_location else ""
+            if display.width_of(f"{label}: {before} -> {after}{remark}") <= self._cells_left(len(_INDENT)):
                 start: Span = (f"{_INDENT}{label}: ", "")
                 yield [start, (before, "remove"), (" -> ", ""), (after, "add"), (remark, "quiet")]
                 continue
@@ -252,25 +253,26 @@ class _View:
 
     def _column_lines(self, columns: Iterable[ShownField]) -> Iterator[Line]:
         for column in columns:
-            label = self._value(column.label, display.key)
-            text = " -> ".join(map(self._value, column.values))
-            yield from self._signed(column.symbol, f"column {label}: {text}")
+            label = self._short_value(column.label, display.key)
+            text = " -> ".join(map(self._short_value, column.values))
+            yield from self._symbol_lines(column.symbol, f"column {label}: {text}")
 
-    def _signed(self, symbol: str, text: str) -> Iterator[Line]:
+    def _symbol_lines(self, symbol: str, text: str) -> Iterator[Line]:
+        """Yield ``text`` behind ``symbol``, in the style of that symbol."""
         yield from self._paragraph(text, f"{_INDENT}{symbol} ", SYMBOLS[symbol])
 
-    def _quiet(self, text: str) -> Iterator[Line]:
+    def _quiet_lines(self, text: str) -> Iterator[Line]:
         if text:
             yield from self._paragraph(text, _INDENT, "quiet")
 
     def _paragraph(self, text: str, lead: str, style: str = "") -> Iterator[Line]:
-        """Yield ``text`` behind ``lead``; further lines are indented more."""
-        further = " " * (len(lead) + _DEEPER)
-        for part in display.wrap(text, self._room(len(further))):
+        """Yield ``text`` behind ``lead``, wrapped; the lines after the first are indented more."""
+        indent = " " * (len(lead) + _DEEPER)
+        for part in display.wrap(text, self._cells_left(len(indent))):
             yield [(lead, style), (part, style)]
-            lead = further
+            lead = indent
 
-    def _notes(self) -> Iterator[Line]:
+    def _note_lines(self) -> Iterator[Line]:
         notes = self._plan.notes
         if not notes:
             return
@@ -283,10 +285,11 @@ class _View:
             yield [(f"{_MARGIN}and {unlisted}", "quiet")]
         yield []
 
-    # ---- room ----------------------------------------------------------------------------------------------------
+    # ---- widths --------------------------------------------------------------------------------------------------
 
-    def _value(self, text: str, escape: Callable[[str], str] = display.value) -> str:
-        return self._omissions.short(escape(text), _LONGEST_VALUE)
+    def _short_value(self, text: str, escape: Callable[[str], str] = display.value) -> str:
+        return self._omissions.shorten(escape(text), _LONGEST_VALUE)
 
-    def _room(self, taken: int) -> int:
+    def _cells_left(self, taken: int) -> int:
+        """Return how many cells of a line are left beside ``taken`` ones; at least 8."""
         return 1_000_000_000 if self._width is None else max(self._width - taken, 8)

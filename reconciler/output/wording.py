@@ -5,7 +5,7 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model import display, locations
@@ -27,7 +27,7 @@ BLOCKED = "blocked"
 
 _MAX_NAMED = 3
 _RARER = ("register", "move", "drop")
-_LOCATION_WORDS = {
+_LOCATION_LABELS = {
     "create": "at",
     "declare": "at",
     "register": "data is at",
@@ -85,12 +85,11 @@ def headline(entry: Entry) -> str:
     return f"namespace, {reason}" if entry.action is Action.UPDATE_NAMESPACE else reason
 
 
-def cost(jobs: Iterable[UpkeepJob]) -> str:
+def cost(jobs: Sequence[UpkeepJob]) -> str:
     """Return what jobs of `maintain` read, write and index."""
-    counted = [*jobs]
-    rows = sum(job.rows for job in counted)
+    rows = sum(job.rows for job in jobs)
     indexed = f", indexes {count(rows, 'row')}" if rows else ""
-    reads, writes = total_size(job.reads for job in counted), total_size(job.writes for job in counted)
+    reads, writes = total_size(job.reads for job in jobs), total_size(job.writes for job in jobs)
     return f"reads {reads}, writes {writes}{indexed}"
 
 
@@ -108,10 +107,10 @@ def closing_line(plan: Plan) -> str:
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
     if plan.is_empty and not plan.blocked:
         named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
-        beside = sum(catalog.unnamed_tables for catalog in plan.catalogs)
+        unnamed = sum(catalog.unnamed_tables for catalog in plan.catalogs)
         verb = "matches" if named == 1 else "match"
         matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} {verb} the manifest"
-        only_there = f"; {count(beside, 'more table')} only in the catalogs" if beside else ""
+        only_there = f"; {count(unnamed, 'more table')} only in the catalogs" if unnamed else ""
         return f"No changes. {matching}{only_there}.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
     blocked = f"; {len(plan.blocked):,} blocked" if plan.blocked else ""
@@ -128,9 +127,9 @@ def _jobs_line(plan: Plan) -> str:
     parts = [f"{count(jobs.compact, 'dataset')} to compact"] if jobs.compact else []
     parts += [f"{_indices(jobs.build)} to build"] if jobs.build else []
     parts += [f"{_indices(jobs.optimize)} to bring up to date"] if jobs.optimize else []
-    grows = total_size(change.job.writes for change in plan.changes if change.job is not None)
+    growth = total_size(change.job.writes for change in plan.changes if change.job is not None)
     return (
-        f"Jobs: {', '.join(parts)}{f'; {blocked}' if blocked else ''}. {grows} more on disk until old versions are "
+        f"Jobs: {', '.join(parts)}{f'; {blocked}' if blocked else ''}. {growth} more on disk until old versions are "
         "cleaned up, which lancens never does."
     )
 
@@ -188,8 +187,8 @@ class ShownField:
         return self.label == "location"
 
 
-def differences(entry: Entry) -> tuple[ShownField, ...]:
-    """Return the fields that an update changes, without :func:`columns`."""
+def field_changes(entry: Entry) -> tuple[ShownField, ...]:
+    """Return the fields that an update changes; columns are in :func:`column_changes`."""
     if not isinstance(entry, Change):
         return ()
     return tuple(
@@ -206,11 +205,11 @@ def _redact(change: Change, path: str, value: str | None) -> str | None:
     return value if value is None or key == path else redact_value(key, value, change.address, change.secret_keys)
 
 
-def settings(entry: Entry, *, removed: bool = True) -> tuple[ShownField, ...]:
-    """Return the fields that a creation sets, or with ``removed`` a removal takes; else nothing."""
+def set_fields(entry: Entry, *, with_removed: bool = True) -> tuple[ShownField, ...]:
+    """Return the fields that a creation sets, or with ``with_removed`` a removal takes; else nothing."""
     if not isinstance(entry, Change) or (entry.before is None) == (entry.after is None):
         return ()
-    if entry.after is None and not removed:
+    if entry.after is None and not with_removed:
         return ()
     is_new, view = entry.before is None, entry.before or entry.after
     texts = {} if view is None or view.kind is None else {"kind": view.kind}
@@ -222,16 +221,16 @@ def settings(entry: Entry, *, removed: bool = True) -> tuple[ShownField, ...]:
     return tuple(ShownField(label, None if is_new else text, text if is_new else None) for label, text in texts.items())
 
 
-def shown_location(entry: Entry) -> tuple[str, str] | None:
-    """Return the words that introduce a table's location, and the location; None if it is not shown."""
+def labelled_location(entry: Entry) -> tuple[str, str] | None:
+    """Return a label for a table's location, such as ``data stays at``, and the location; None if not shown."""
     view = (entry.after or entry.before) if isinstance(entry, Change) else None
     if not isinstance(entry, Change) or view is None or view.location is None:
         return None
-    words = _LOCATION_WORDS.get(entry.action.verb)
-    return None if words is None else (words, locations.redact(view.location))
+    label = _LOCATION_LABELS.get(entry.action.verb)
+    return None if label is None else (label, locations.redact(view.location))
 
 
-def columns(entry: Entry) -> tuple[ShownField, ...]:
+def column_changes(entry: Entry) -> tuple[ShownField, ...]:
     """Return added, removed and changed columns; all if there were none before."""
     if not isinstance(entry, Change) or entry.after is None or entry.after.columns is None:
         return ()
@@ -241,8 +240,8 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
     )
     origins = {column.name: column.renamed_from for column in entry.after.columns if column.renamed_from is not None}
     renamed = [ShownField(to, f"{old} {before.pop(old, '')}", f"{to} {after.pop(to)}") for to, old in origins.items()]
-    compared = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
-    return (*renamed, *(field for field in compared if field.before != field.after))
+    changes = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
+    return (*renamed, *(field for field in changes if field.before != field.after))
 
 
 def _label(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.auditor.document import AuditDocument
 from reconciler.auditor.records import Severity
-from reconciler.output.junit import Case, junit_of
+from reconciler.output.junit import JunitCase, junit_xml
 
 
 def render_junit_findings(document: AuditDocument) -> str:
@@ -12,9 +12,9 @@ def render_junit_findings(document: AuditDocument) -> str:
 
     What could not be read fails, too, in the suite ``coverage``.
     """
-    cases = [Case("coverage", failure.address, failure.message, failure.message) for failure in document.failures]
+    cases = [JunitCase("coverage", failure.address, failure.message, failure.message) for failure in document.failures]
     cases += [
-        Case(
+        JunitCase(
             finding.rule,
             "/".join((finding.catalog, *finding.namespace, finding.name or "")).rstrip("/"),
             f"{finding.reason}\n{finding.remedy}",
@@ -22,4 +22,4 @@ def render_junit_findings(document: AuditDocument) -> str:
         )
         for finding in document.findings
     ]
-    return junit_of("lancens audit", dict.fromkeys(case.suite for case in cases), cases)
+    return junit_xml("lancens audit", dict.fromkeys(case.suite for case in cases), cases)

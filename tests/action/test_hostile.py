@@ -25,7 +25,7 @@ from reconciler.action.approval import (
     read_approval,
 )
 from reconciler.action.inputs import PlanKey
-from reconciler.action.pages import fenced, plan_comment
+from reconciler.action.pages import cut_code_block, plan_comment
 from reconciler.action.workflow import Annotation, annotate
 from reconciler.operations import plan as planning
 from reconciler.planner.plan import ManifestRef, Plan
@@ -114,7 +114,7 @@ def test_an_annotation_says_what_it_was_given(capsys: pytest.CaptureFixture[str]
 
 @given(st.lists(st.text(alphabet="`~a \\<", max_size=12), max_size=5))
 def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
-    block = fenced(lines).splitlines()
+    block = cut_code_block(lines).splitlines()
     fence = block[-1]
     assert set(fence) == {"`"}
     assert not any(line.strip().startswith(fence) for line in block[1:-1])
@@ -126,7 +126,7 @@ def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
     key = PlanKey(("lancens.yaml",), ("tier",), ("prod.yaml",), "default")
     url = "https://github.com/acme/tables/actions/runs/1"
     shown = PlanOrigin("a" * 40, "1.1")
-    text = plan_comment(plan, key=key, origin=shown, run_url=url, removed={}, config_changes=ConfigChanges())
+    text = plan_comment(plan, key=key, origin=shown, run_url=url, removal_notes={}, config_changes=ConfigChanges())
     approval = read_approval(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text.encode("utf-16-le", "surrogatepass")) // 2 < 65_536
     if approval is None:

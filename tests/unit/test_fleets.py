@@ -24,7 +24,7 @@ from reconciler.model.names import Identifier
 from reconciler.operations.listing import list_tables
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.unregistered import find_unregistered
-from reconciler.output.junit import Case, junit_of
+from reconciler.output.junit import JunitCase, junit_xml
 
 Counting: TypeAlias = Callable[[str], list[Any]]
 
@@ -118,11 +118,11 @@ def test_a_long_text_is_measured_about_once(counting: Counting) -> None:
 
 
 def test_test_cases_are_read_once() -> None:
-    def cases() -> Iterator[Case]:
+    def cases() -> Iterator[JunitCase]:
         for number in range(6):
-            yield Case(f"s{number % 3}", f"case {number}", "")
+            yield JunitCase(f"s{number % 3}", f"case {number}", "")
 
-    text = junit_of("n", ["s0", "s1", "s2"], cases())
+    text = junit_xml("n", ["s0", "s1", "s2"], cases())
     assert text.count('tests="2"') == 3
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 
 from reconciler.model.reasons import ReasonCode
 from reconciler.output import render
-from reconciler.output.grouping import Fold, entries_in, sections
+from reconciler.output.grouping import FoldedRow, entries_in, sections
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment
 from reconciler.output.omissions import Omissions
 from reconciler.output.wording import entries_of
@@ -79,7 +79,7 @@ def test_equal_words_of_different_codes_do_not_fold() -> None:
     plan = small_plan().model_copy(update={"changes": tuple(changes), "guards": ()})
     assert len({one.reason for one in changes}) == 1
     (section,) = sections(plan, Omissions())
-    assert [len(row.entries) for row in section.rows if isinstance(row, Fold)] == [30, 30]
+    assert [len(row.entries) for row in section.rows if isinstance(row, FoldedRow)] == [30, 30]
 
 
 @given(plans(max_changes=40))

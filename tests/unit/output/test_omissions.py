@@ -15,7 +15,7 @@ from reconciler.model.columns import Column
 from reconciler.model.reasons import ReasonCode
 from reconciler.output import render, wording
 from reconciler.output.markdown import COMMENT_LIMIT
-from reconciler.output.wording import differences, shown_location
+from reconciler.output.wording import field_changes, labelled_location
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import Plan
 from tests.strategies import plans
@@ -32,7 +32,7 @@ def comment_on(plan: Plan) -> tuple[str, bool]:
         key=key,
         origin=PlanOrigin("a" * 40, "1.1"),
         run_url="https://ci",
-        removed={},
+        removal_notes={},
         config_changes=ConfigChanges(),
     )
     approval = read_approval(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
@@ -174,8 +174,8 @@ def test_an_approving_comment_shows_every_name_place_and_value(plan: Plan) -> No
     shown = text.replace("\\|", "|")
     for entry in plan.changes:
         assert display.address(*entry.identifier) in shown
-        located = shown_location(entry)
-        values = [field.after for field in (*differences(entry), *wording.settings(entry, removed=False))]
+        located = labelled_location(entry)
+        values = [field.after for field in (*field_changes(entry), *wording.set_fields(entry, with_removed=False))]
         for value in (*values, located and located[1]):
             assert value is None or display.value(value) in shown
 

@@ -18,7 +18,7 @@ from reconciler.model.names import Scope
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
-from reconciler.output.grouping import Fold, sections
+from reconciler.output.grouping import FoldedRow, sections
 from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions
@@ -241,7 +241,7 @@ def test_a_plan_folds_what_policies_change_whatever_was_there_before() -> None:
     plan = plan_of(wanted, live(*tables))
 
     folds = [row for section in sections(plan, Omissions()) for row in section.rows]
-    assert [len(row.entries) for row in folds if isinstance(row, Fold)] == [153, 153]
+    assert [len(row.entries) for row in folds if isinstance(row, FoldedRow)] == [153, 153]
     text = render(plan, "text", width=120)
     assert "policy `**`, `ads/**`" in text
     assert "tier: … -> gold" in text
