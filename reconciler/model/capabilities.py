@@ -1,4 +1,4 @@
-"""What a catalog can do, so that the planner never guesses."""
+"""The capabilities of catalogs, from which the planner knows what each can do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.names import DELIMITER, Identifier, check_name
 
 
 class LocationPolicy(Enum):
-    """Which table locations a catalog takes."""
+    """The table locations that a catalog accepts."""
 
     ANY = "any"
     UNDER_ROOT = "under-root"
@@ -20,7 +20,7 @@ class LocationPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """The names a catalog accepts: a regular expression for whole names, and its meaning in words."""
+    """The names a catalog accepts: a regular expression for whole names, and its meaning as errors say it."""
 
     pattern: re.Pattern[str]
     meaning: str
@@ -28,10 +28,10 @@ class NameRule:
 
 @dataclass(frozen=True, slots=True)
 class Safeguard:
-    """The property of a table's entry that keeps a catalog, and the engines that work through it, from deleting data.
+    """The property of a table's entry that keeps a catalog, and engines that use it, from deleting data.
 
-    ``danger`` is a clause without a full stop: what can happen to a table without it. ``hazard`` is a property that
-    brings the same danger where it is ``true``; an entry without it is safe.
+    ``danger`` is a clause without a full stop on what can happen to a table without the property. ``hazard`` is the
+    key of another property that brings the same danger if it is ``true``; an entry without that one is safe.
     """
 
     key: str
@@ -40,7 +40,7 @@ class Safeguard:
     hazard: str | None = None
 
     def missing(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties to set on an entry to make it safe; case does not matter."""
+        """Return the properties to set on an entry to make it safe; values are compared without case."""
         missing = {}
         if properties.get(self.key, "").lower() != self.value.lower():
             missing[self.key] = self.value
@@ -49,48 +49,50 @@ class Safeguard:
         return missing
 
     def applied_to(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the safe values for an entry; a hazard that is not set stays unset."""
+        """Return the safe values for an entry with ``properties``; a hazard that is not set stays unset."""
         return {self.key: self.value} | ({self.hazard: "false"} if self.hazard and self.hazard in properties else {})
 
     def state(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the safeguard as set in ``properties``, normalised where it is safe."""
+        """Return the values of the safeguard and the hazard in ``properties``, safe ones in their usual case."""
         missing, safe = self.missing(properties), self.applied_to(properties)
         return {key: properties[key] if key in missing else safe[key] for key in safe if key in properties}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a catalog can do.
+    """The features, limits and rules of one catalog.
 
     ``max_depth``: how many levels namespaces nest, None for no limit.
     ``table_depths``: how many namespaces may be above a table, as (fewest, most); most None for no limit.
-    ``fixed_levels``: outermost levels that must exist and are never created, marked or dropped (Unity's catalog).
-    ``kept_levels``, ``drop_command``: outermost levels whose namespaces the service drops only with what they hold, and
-        the operator's command that drops an empty one, with ``NAME`` for its name (Gravitino's catalogs).
+    ``fixed_levels``: the number of outermost levels whose namespaces must exist, and are never created, marked or
+        dropped (Unity's catalog).
+    ``kept_levels``: the number of outermost levels whose namespaces the service can drop only together with their
+        content, so that a plan never drops them (Gravitino's catalogs).
+    ``drop_command``: the operator's command that drops an empty one, with ``NAME`` for its name.
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
-    ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
-    ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
+    ``one_name_space``: whether a table and a namespace in the same namespace cannot have the same name.
+    ``location_policy``, ``ignores_location``: the locations it accepts, and whether it may choose another one instead.
     ``chooses_locations``: whether it always chooses the location, so that existing data cannot be registered.
-    ``places_tables``: whether the service places a table without a location, which is known only at apply.
+    ``places_tables``: whether it chooses the location of a table that is created without one; only apply learns it.
     ``may_manage_versions``: whether the service may keep the versions of a table's data itself, which its entry
         records (see ``LiveTable.managed_versioning``).
-    ``vends_credentials``: whether it hands out credentials for the data of its tables.
+    ``vends_credentials``: whether it vends credentials for the data of its tables.
     ``lists_root``: whether data directly under the root is a table without an entry.
-    ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
-    ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
+    ``longest_property``: the most UTF-16 code units of a property's key or value, None for no limit.
+    ``namespace_markers``, ``table_markers``: whether properties written at creation are stored and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
     ``keeps_first_columns``: whether the columns that an entry shows cannot change after it is created.
     ``relocate_table``: whether a table's location can be changed in place.
-    ``rename_within``: how many outermost names two identifiers must share for a rename in place; None where the
+    ``rename_within``: how many outermost names two identifiers must share for a rename in place; None if the
         catalog renames no table.
-    ``lost_on_move``: what a table's entry loses where a move creates another one, in words.
-    ``lost_with_namespace``: what a namespace loses where a move creates another one, in words.
-    ``namespace_places``: the properties of a namespace that hold its location, so that a new name gets its own.
-    ``pinned_root_tables``: whether the directory of a table directly under the root is its name.
-    ``namespace_kinds``: the two kinds where a system has two, the kind that holds namespaces first (Glue).
-    ``outer_kind_depth``: how deep a namespace of the first kind can be created, None for no limit.
-    ``makes_no_tables``: why no table can be made there, in words; empty where tables can.
-    ``safeguard``: the property that keeps this catalog's tables safe; None where nothing there deletes data.
+    ``lost_on_move``: in words, what a table loses when a move creates a new entry.
+    ``lost_with_namespace``: in words, what a namespace loses when a move creates a new one.
+    ``namespace_places``: the property keys that hold a namespace's location; a move does not copy them.
+    ``pinned_root_tables``: whether tables directly under the root are named by their directories, and so never move.
+    ``namespace_kinds``: in a system with two kinds, both, the one that holds namespaces first (Glue).
+    ``outer_kind_depth``: the deepest level of a namespace of the first kind that can be created, None for no limit.
+    ``makes_no_tables``: in words, why no table can be created; empty if tables can be.
+    ``safeguard``: the property that keeps this catalog's tables safe; None if nothing there deletes data.
         The backend writes it with every entry it creates or changes.
     """
 
@@ -132,38 +134,38 @@ class Capabilities:
         return within is not None and origin[:within] == to[:within]
 
     def comes_before_data(self, table: Identifier, location: str) -> bool:
-        """Return whether a new table's entry is created before its data, although the location is known.
+        """Return whether a new table's entry must be created before its data, although ``location`` is known.
 
-        The service may return another location, or keep the versions of the data itself. Where data directly under the
-        root is a table without an entry, the data alone would be an unmanaged table; not at a default location in a
-        namespace, which has the delimiter in its name.
+        This holds in three cases. The service may return another location. It may keep the versions of the data
+        itself. Or it lists data directly under the root, which would be an unmanaged table until it has its entry;
+        default locations of tables in namespaces are not listed, as they have the delimiter in their names.
         """
         is_root = len(table) == 1
         is_listed = self.lists_root and (is_root or DELIMITER not in location.rpartition("/")[2])
         return self.ignores_location or is_listed or (self.may_manage_versions and not is_root)
 
     def folded(self, name: str) -> str:
-        """Return ``name`` as the catalog keeps it."""
+        """Return ``name`` as the catalog stores it: in lower case if it folds case."""
         return name.lower() if self.folds_case else name
 
     def name_problem(self, name: str) -> str | None:
-        """Return why the catalog accepts no object of this name, None when it does."""
+        """Return why the catalog rejects an object of this name, None if it accepts it."""
         rule, problem = self.name_rule, check_name(name)
         if problem is None and rule is not None and not rule.pattern.fullmatch(self.folded(name)):
             return rule.meaning
         return problem
 
     def property_problem(self, key: str, value: str) -> str | None:
-        """Return why the catalog cannot keep this property, None when it can."""
-        most = self.longest_property
-        for what, text in (("key", key), ("value", value)):
-            size = len(text.encode("utf-16-le")) // 2
-            if most is not None and size > most:
-                return f"its {what} has {size} characters, expected at most {most}"
+        """Return why the catalog cannot store this property, None if it can."""
+        longest = self.longest_property
+        for part, text in (("key", key), ("value", value)):
+            length = len(text.encode("utf-16-le")) // 2
+            if longest is not None and length > longest:
+                return f"its {part} has {length} characters, expected at most {longest}"
         return None
 
     def table_depth_problem(self, depth: int) -> str | None:
-        """Return why a table cannot be below ``depth`` namespaces, None when it can."""
+        """Return why a table cannot be below ``depth`` namespaces, None if it can."""
         fewest, most = self.table_depths
         if depth >= fewest and (most is None or depth <= most):
             return None

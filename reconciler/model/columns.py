@@ -12,23 +12,23 @@ COMMENT = "comment"
 _LONGEST_COMMENT = 255
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
-"""The metadata key, and the beginning of other ones, that make a column part of the unenforced primary key."""
+"""The metadata key, also the prefix of others, that makes a column part of the unenforced primary key."""
 
 RESERVED_NAMES = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
-"""The names of columns that Lance keeps for itself."""
+"""The column names that Lance reserves."""
 
 
 LAYOUTS = frozenset({"packed", "lance-encoding:packed"})
-"""The metadata keys that say how files hold a struct: set on data of the other layout, its values read as null."""
+"""The metadata keys for the layout of a struct in files; changing one makes existing values read as null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table; ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``).
 
-    ``renamed_from`` is the name that it had before, in a block and in the planned state of a rename.
+    ``renamed_from`` is the column's old name, in a block and in the planned state of a rename.
     """
 
     name: str
@@ -42,24 +42,24 @@ Schema: TypeAlias = tuple[Column, ...]
 
 
 def is_readable(name: str) -> bool:
-    """Return whether pylance 14 reads a dataset with a top-level column of this name, which it may have written."""
+    """Return whether pylance 14 can read a dataset with a top-level column of this name; it writes more names."""
     return bool(name) and "`" not in name and name not in RESERVED_NAMES
 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """One column as the entry of a table shows it; ``type`` is the catalog's own name of the type."""
+    """One column as the entry of a table shows it; ``type`` is the catalog's own name for the type."""
 
     name: str
     type: str
     comment: str | None = None
 
     def shows(self, other: ShownColumn) -> bool:
-        """Return whether both are one column to a catalog, which may change the case of names and types.
+        """Return whether this live column is ``other`` as a catalog stores it.
 
-        A comment counts if ``other`` has one.
+        Catalogs may change the case of names and types. A comment is compared only if ``other`` has one.
         """
-        return self._plain == other._plain and other.comment in (None, self.comment)
+        return self._folded == other._folded and other.comment in (None, self.comment)
 
     @property
     def text(self) -> str:
@@ -67,12 +67,13 @@ class ShownColumn:
         return self.type if self.comment is None else f"{self.type} ({self.comment})"
 
     @property
-    def _plain(self) -> tuple[str, str]:
+    def _folded(self) -> tuple[str, str]:
+        """The name and type without case, backticks and spaces."""
         return self.name.casefold(), "".join(self.type.casefold().replace("`", "").split())
 
 
 def comment_of(column: Column) -> str | None:
-    """Return the comment that catalogs show of a column: one line of the length that Hive and Glue take."""
+    """Return the comment that catalogs show for a column: one line, cut to the length that Hive and Glue accept."""
     line = " ".join(column.metadata.get(COMMENT, "").split())
     return line[:_LONGEST_COMMENT] if line and line.isprintable() else None
 

@@ -18,7 +18,7 @@ from reconciler.model.reasons import Why
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in the manifest; line and column count from 1."""
+    """A position in a file of the manifest; line and column count from 1."""
 
     file: str
     line: int
@@ -29,16 +29,16 @@ class Source:
 
     @property
     def exact(self) -> str:
-        """The place with its column, as errors name it."""
+        """The position with its column, as errors name it: ``lancens.yaml:3:5``."""
         return f"{self}:{self.column}"
 
     def problem(self, message: str) -> Problem:
-        """Return the error ``message`` at this place."""
+        """Return an error with the text ``message`` at this position."""
         return Problem(self.file, self.line, self.column, message)
 
 
 class Prune(Enum):
-    """Which live objects that the manifest does not name are removed."""
+    """Which of the live objects that the manifest does not name are removed."""
 
     NEVER = "never"
     OWNED = "owned"
@@ -46,14 +46,14 @@ class Prune(Enum):
 
 
 class Evolve(Enum):
-    """Whether a table's schema may follow its manifest."""
+    """Which changes a plan may make to the columns of existing data."""
 
     NEVER = "never"
     ADDITIVE = "additive"
 
 
 class ExtraColumns(Enum):
-    """How to treat columns that a writer added: those in a table's data and not in its block."""
+    """How to treat columns of a table's data that its block does not name: writers may have added them."""
 
     KEEP = "keep"
     CONFLICT = "conflict"
@@ -63,9 +63,9 @@ class ExtraColumns(Enum):
 class DesiredNamespace:
     """One namespace block.
 
-    A block that is not ``is_claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
-    ``secret_keys`` in ``properties`` come from the environment or a file, and are redacted. ``mirrored``: it has no
-    block, and only a mirror puts tables into it.
+    A block that is not ``is_claimed`` is a *path*: the namespace is created if it does not exist, and otherwise left
+    alone. The values of ``secret_keys`` in ``properties`` come from the environment or a file, and are redacted.
+    ``mirrored``: it has no block, and only a mirror puts tables into it.
     """
 
     id: Identifier
@@ -81,7 +81,7 @@ class DesiredNamespace:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The table of another catalog that a mirrored one follows."""
+    """The table of another catalog that a mirrored table follows."""
 
     catalog: str
     identifier: Identifier
@@ -113,8 +113,9 @@ class DesiredTable:
     """One table block, or a table that a mirror asks for.
 
     ``location`` None leaves the location to the catalog; ``schema`` None leaves the columns to the data. The values of
-    ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is the table that one without a
-    block follows; ``refused`` is why it cannot. ``tags`` are targets by name (see ``reconciler.model.tags``).
+    ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is set for a table without a
+    block: the table that it follows. ``refused`` is why it cannot follow that table. ``tags`` are targets by name (see
+    ``reconciler.model.tags``).
     """
 
     id: Identifier
@@ -135,7 +136,7 @@ class DesiredTable:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
-        """Pickle the fields alone: the default for slots takes three times as long."""
+        """Pickle the values of the fields alone: the default for slots takes three times as long."""
         return DesiredTable, _FIELDS_OF_A_TABLE(self)
 
 
@@ -144,7 +145,7 @@ _FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
 
 @dataclass(frozen=True, slots=True)
 class DesiredPolicy:
-    """One entry of ``policies``: what holds for the live tables in ``match`` without a block.
+    """One entry of ``policies``: the settings of the live tables in ``match`` that have no block.
 
     ``pattern`` is ``match`` as written; ``expect`` and ``maintain`` are the fields of :class:`Expectations` and
     :class:`Maintain` that it sets.
@@ -161,7 +162,7 @@ class DesiredPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DesiredMove:
-    """One entry of ``moved``: the table, or the namespace with its content, that was named ``origin``."""
+    """One entry of ``moved``: a table, or a namespace with its content, is renamed from ``origin`` to ``to``."""
 
     origin: Identifier
     to: Identifier
@@ -171,10 +172,10 @@ class DesiredMove:
 
 @dataclass(frozen=True, slots=True)
 class DesiredMirror:
-    """The mirror of the catalog ``origin``: the tables in ``select`` are wanted below ``into``.
+    """The mirror of the catalog ``origin``: its tables in ``select`` also get entries below ``into``.
 
-    ``names`` are the tables and namespaces of ``origin`` that have another name below ``into``. ``defaults`` hold for
-    tables without a block, by namespace; the innermost one counts.
+    ``names`` has the names below ``into`` of renamed tables and namespaces, by their names in ``origin``. ``defaults``
+    are the settings of tables without a block, by namespace; those of the innermost namespace apply.
     """
 
     origin: str
@@ -185,7 +186,7 @@ class DesiredMirror:
     defaults: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
 
     def name_of(self, table: Identifier) -> Identifier:
-        """Return the name that a table of ``origin`` has here."""
+        """Return the name that a table of ``origin`` gets in the mirroring catalog."""
         for depth in range(len(table), 0, -1):
             renamed = self.names.get(table[:depth])
             if renamed is not None:
@@ -193,7 +194,7 @@ class DesiredMirror:
         return (*self.into, *table)
 
     def default_of(self, table: Identifier) -> DesiredTable | None:
-        """Return the defaults for a table of this name."""
+        """Return the defaults for a table of this name in the mirroring catalog; None without any."""
         for depth in range(len(table) - 1, -1, -1):
             defaults = self.defaults.get(table[:depth])
             if defaults is not None:
@@ -205,9 +206,8 @@ class DesiredMirror:
 class DesiredCatalog:
     """The desired state of one catalog; ``owner`` is ``<manifest>/<catalog>``, or ``<manifest>/<catalog>/<id>``.
 
-    ``is_followed``: whether a mirror of the manifest follows it.
-    Every ancestor of a table or namespace has an entry in ``namespaces``. Every ``to`` of ``moves`` has a block, and no
-    ``origin`` has one.
+    ``is_followed``: whether another catalog of the manifest mirrors it. Every ancestor of a table or namespace is in
+    ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has one.
     """
 
     name: str
@@ -226,7 +226,7 @@ class DesiredCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Findings of an audit that are accepted: those of ``rule`` in ``match``, up to and including the day ``until``."""
+    """Accepted findings of an audit: those of ``rule`` for tables in ``match``, up to and including ``until``."""
 
     catalog: str
     rule: str
@@ -238,7 +238,7 @@ class Suppression:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The limit on removals: ``max_removal_percent`` of the tables, where there are ``min_tables`` or more."""
+    """The limit on removals: ``max_removal_percent`` of the tables, if there are ``min_tables`` or more."""
 
     max_removal_percent: int = 30
     min_tables: int = 10

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_LARGE = (" M", " B", " T")  # million, billion, trillion
-_WHOLE_UP_TO = 10_000_000
+_LARGE_UNITS = (" M", " B", " T")  # million, billion, trillion
+_FIRST_SCALED = 10_000_000
 
 
 def number(value: int) -> str:
-    """Return a count, such as ``1,204`` or ``12.4 M`` for millions."""
-    return f"{value:,}" if abs(value) < _WHOLE_UP_TO else _scaled(value / 1_000_000, 1000, _LARGE)
+    """Return a count, such as ``1,204``, or ``12.4 M`` from ten million on."""
+    return f"{value:,}" if abs(value) < _FIRST_SCALED else _scaled(value / 1_000_000, 1000, _LARGE_UNITS)
 
 
 UNKNOWN = "unknown"
-"""The text of a figure that storage or a service does not have."""
+"""The text of a figure that storage or a service does not report."""
 
 
 def size(value: int | None) -> str:
@@ -25,14 +25,14 @@ def size(value: int | None) -> str:
 
 
 def total_size(values: Iterable[int | None]) -> str:
-    """Return the sum of numbers of bytes, and how many of them are unknown."""
+    """Return the sum of the known sizes in bytes, and the number of unknown ones: ``1.2 GiB + 3 unknown``."""
     sizes = [*values]
     known = [value for value in sizes if value is not None]
     return with_unknown(size(sum(known)), len(sizes) - len(known)) if known or not sizes else UNKNOWN
 
 
 def with_unknown(amount: str, unknown: int) -> str:
-    """Return the text of a sum with the number of figures that it leaves out."""
+    """Return the text of a sum with the number of unknown figures that it leaves out."""
     return f"{amount} + {unknown:,} {UNKNOWN}" if unknown else amount
 
 
@@ -45,17 +45,18 @@ def size_unit(value: int) -> int:
 
 
 def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
-    at = 0
+    """Return ``value``, which is in the first unit, in the unit that suits it; each is ``step`` of the one before."""
+    index = 0
     # A value that would be rounded up to a whole step is written in the next unit.
-    while abs(value) >= step - 0.5 and at < len(units) - 1:
+    while abs(value) >= step - 0.5 and index < len(units) - 1:
         value /= step
-        at += 1
+        index += 1
     digits = 0 if float(value).is_integer() or abs(value) >= 100 else 1
-    return f"{value:,.{digits}f}{units[at]}"
+    return f"{value:,.{digits}f}{units[index]}"
 
 
 def change(value: int, text: str) -> str:
-    """Return ``text`` with the sign of ``value``."""
+    """Return ``text``, the amount of a change, with the sign of ``value``."""
     return f"{'+' if value > 0 else '−'}{text}"  # noqa: RUF001 -- the minus sign is as wide as the plus
 
 

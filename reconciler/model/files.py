@@ -10,26 +10,27 @@ from reconciler.model.errors import LancensError
 
 
 def write_file(path: str, data: bytes, *, private: bool = False) -> None:
-    """Write ``data`` to the file ``path`` atomically; links and devices are kept.
+    """Write ``data`` to the file ``path`` atomically.
 
-    With ``private``, only this user can read the file.
+    A link stays one, and its target is replaced; a pipe or device is written to. With ``private``, only this user can
+    read the file.
 
     Raises:
         LancensError: it cannot be written.
     """
-    given = Path(path)
-    target = given.resolve()  # of a pipe in /dev/fd, a name that no file has
+    unresolved = Path(path)
+    target = unresolved.resolve()  # a pipe in /dev/fd resolves to a name that does not exist
     partial = target.with_name(f".{target.name}.partial")
     try:
-        if given.exists() and not given.is_file():
-            given.write_bytes(data)
+        if unresolved.exists() and not unresolved.is_file():
+            unresolved.write_bytes(data)
             return
         try:
             partial.unlink(missing_ok=True)
-            # O_EXCL: a link planted at this path is not followed.
+            # With O_EXCL, a link that somebody planted at this path is not followed.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-            with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as opened:
-                opened.write(data)
+            with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as file:
+                file.write(data)
             if target.exists() and not private:
                 partial.chmod(stat.S_IMODE(target.stat().st_mode))
             partial.replace(target)

@@ -12,21 +12,21 @@ from reconciler.model.columns import Schema
 from reconciler.model.names import Identifier
 
 LIST_OF_OBJECTS: Identifier = ("__manifest",)
-"""The name of the dataset that lists the objects of a `dir` catalog, where its own configuration is in question.
+"""The name of the dataset that lists the objects of a `dir` catalog.
 
-As a namespace it can be loaded and altered. No scan, list or block has it.
+Backends load and alter it like a namespace, so that a plan can change its configuration. No scan, list or block has it.
 """
 
 UNKNOWN_FEATURES = "lance.namespace.manifest.writer_feature_flags"
-"""The key of :data:`LIST_OF_OBJECTS` that forbids every change, where its value is not known here."""
+"""The configuration key of :data:`LIST_OF_OBJECTS` that forbids every change if its value has an unknown flag."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveNamespace:
     """A namespace in a catalog.
 
-    ``kind`` is set where a system has two kinds of namespaces (Glue). ``root`` is the location that a service keeps for
-    the namespace's tables (Unity); the planner ignores it. ``disabled``: the service shows nothing of what it holds.
+    ``kind`` is set in a system with two kinds of namespaces (Glue). ``root`` is the location that a service has for
+    the namespace's tables (Unity); the planner ignores it. ``disabled``: the service does not show its content.
     """
 
     id: Identifier
@@ -38,9 +38,9 @@ class LiveNamespace:
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A Lance table in a catalog; ``location`` is the one in force.
+    """A Lance table in a catalog; ``location`` is the current one, even if another was requested.
 
-    ``managed_versioning``: the service keeps the versions of the data, so that it would miss a commit in storage.
+    ``managed_versioning``: the service keeps the versions of the data, and would not know of a commit in storage.
     """
 
     id: Identifier
@@ -54,7 +54,7 @@ class ForeignTable:
     """An entry that is not a Lance table by the specification of its catalog.
 
     ``format`` is the catalog's own word: ``delta``, ``VIRTUAL_VIEW``, or ``lance, MANAGED_TABLE`` for an entry that is
-    marked as a Lance table and has the wrong type. ``location`` is None where the entry has none.
+    marked as a Lance table but has the wrong type. ``location`` is None if the entry has none.
     """
 
     id: Identifier
@@ -63,13 +63,13 @@ class ForeignTable:
 
     @property
     def is_marked(self) -> bool:
-        """Whether the entry is marked as a Lance table and has the wrong type."""
+        """Whether the entry is marked as a Lance table but has the wrong type."""
         return self.format.partition(",")[0].lower() == "lance"
 
 
 @dataclass(frozen=True, slots=True)
 class OddEntry:
-    """An entry that its service describes without what a Lance table needs; ``owner`` is its mark, if it shows one."""
+    """An entry that lacks what a Lance table needs; ``reason`` says what, ``owner`` is the manifest that marked it."""
 
     reason: str
     owner: str | None = None
@@ -79,8 +79,8 @@ class OddEntry:
 class Snapshot:
     """The result of a scan: complete within its scope, or the scan raised.
 
-    ``notes`` are sentences about names that cannot be represented and about read-only catalogs. ``odd`` are the entries
-    that a scan leaves out, each with a note.
+    ``notes`` are sentences about names that cannot be represented and about read-only catalogs. ``odd`` are entries
+    that are left out of ``tables``, each with a note.
     """
 
     namespaces: Mapping[Identifier, LiveNamespace] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Snapshot:
 
     @property
     def name_holders(self) -> dict[Identifier, str]:
-        """What has each name that no Lance table can get: the odd entries, in words."""
+        """Descriptions of the odd entries, whose names no Lance table can get, by name."""
         return {identifier: entry.reason for identifier, entry in self.odd.items()}
 
 
@@ -108,7 +108,7 @@ class StorageKind(Enum):
 class DatasetVersion:
     """A version of a dataset.
 
-    ``written`` is the time of its manifest in UTC, which differs from that of another dataset's version of this number.
+    ``written`` is the time of the version in UTC. It tells it from the same version of another dataset at the location.
     """
 
     number: int
@@ -123,8 +123,8 @@ class Storage:
     """The result of a storage probe: ``schema``, ``cleanup`` and the latest ``version`` for a DATASET, else ``detail``.
 
     ``detail`` of a DATASET says why pylance cannot commit to it what its block asks for, or anything at all.
-    Probes of one dataset are equal whichever version is the latest. ``elsewhere`` are the places outside its directory
-    that it refers to; of a dataset that was not opened for them, those that are not admitted.
+    ``elsewhere`` are the places outside its directory that it refers to; if these are why it was not opened, only those
+    that are not admitted. Results are compared without ``version`` and ``elsewhere``.
     """
 
     kind: StorageKind
@@ -137,7 +137,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class PropertyChanges:
-    """A merge into properties: keys to set and keys to remove; every other key stays."""
+    """Changes of an object's properties: keys to set and keys to remove; every other key stays."""
 
     set: Mapping[str, str] = field(default_factory=dict)
     remove: frozenset[str] = frozenset()
@@ -146,11 +146,11 @@ class PropertyChanges:
         return bool(self.set or self.remove)
 
     def applied_to(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return ``properties`` after the merge."""
+        """Return ``properties`` with the changes."""
         return {**{key: value for key, value in properties.items() if key not in self.remove}, **self.set}
 
     def undone(self, properties: Mapping[str, str]) -> PropertyChanges:
-        """Return the merge that restores ``properties``, the state before this one."""
+        """Return the changes that restore ``properties``, the state before these changes."""
         present = properties.keys()
         changed = {key: properties[key] for key in (self.set.keys() | self.remove) & present}
         return PropertyChanges(changed, frozenset(self.set.keys() - present))

@@ -1,6 +1,6 @@
-"""Codes with parameters for a plan's reasons and notes.
+"""The codes of a plan's reasons and notes, and the parameters of their sentences.
 
-Code decides by these alone; the sentences are for people.
+Programs decide by these alone; ``planner.words`` writes the sentences for people.
 """
 
 from __future__ import annotations
@@ -171,13 +171,14 @@ class NoteCode(StrEnum):
 
 
 class Params(TypedDict, total=False):
-    """What the words of a reason or a note name. Names of objects are as people write them: ``a/b``.
+    """The parameters of the sentence of a reason or a note. Names of objects are as people write them: ``a/b``.
 
-    ``location`` and ``other_location`` are locations without secrets; ``code`` and ``rename_code`` are Python to run,
-    and ``detail`` is what another part or a service said: locations may be in these, too. ``write`` is YAML for a
-    mirror, ``leave_out`` the block that takes a table out of one, ``lines`` are those of a block's schema. Of columns,
-    ``impossible`` are those that no call of pylance makes, ``rewritten`` those whose data the calls rewrite,
-    ``unclear`` those that may have been renamed already, and ``renames`` are old names with the new ones.
+    ``location`` and ``other_location`` are locations without secrets. ``code`` and ``rename_code`` are Python to run,
+    ``detail`` is a message of another module or a service; these may contain locations. ``write`` is YAML for a
+    mirror, ``leave_out`` the block that excludes a table from one, ``lines`` are lines for a block's schema.
+
+    Of the columns, pylance cannot change those in ``impossible``, the calls in ``code`` rewrite the data of those in
+    ``rewritten``, and those in ``unclear`` may have been renamed already. ``renames`` has their new names by old ones.
     """
 
     location: str
@@ -224,15 +225,15 @@ class Params(TypedDict, total=False):
     renames: Mapping[str, str]
 
 
-PLACES = ("location", "other_location", "code", "detail", "names", "rename_code")
-"""The parameters in which locations are."""
+PARAMS_WITH_LOCATIONS = ("location", "other_location", "code", "detail", "names", "rename_code")
+"""The parameters that may contain locations."""
 
 
 NO_PARAMS: Params = {}
 
 
 class Why(NamedTuple):
-    """Why an object is changed, kept or blocked; ``kept_as`` is the name that the service keeps it under instead."""
+    """Why an object is changed, kept or blocked; ``kept_as`` is the name that the service would keep it under."""
 
     code: ReasonCode
     params: Params = NO_PARAMS

@@ -1,4 +1,4 @@
-"""Let documents show themselves, though their rooms know nothing of ``output/``."""
+"""The base of documents that show themselves in a notebook, without importing ``output/``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 
 class Renderable:
-    """Base of what users print, or leave as the last value of a notebook's cell.
+    """Base of documents that users print, or leave as the last value of a notebook's cell.
 
-    ``reconciler`` sets ``renderer`` when it is imported, and so before any of its modules.
+    The package ``reconciler`` sets ``renderer`` when it is imported, which is before any of its modules.
     """
 
     __slots__ = ()

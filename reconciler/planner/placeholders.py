@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from reconciler.model import locations
 from reconciler.model.maintenance import Upkeep
-from reconciler.model.reasons import PLACES
+from reconciler.model.reasons import PARAMS_WITH_LOCATIONS
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import FieldChange, ObjectView
@@ -96,7 +96,7 @@ def _edit_value(value: object, edit: _Edit) -> object:
     elif isinstance(value, tuple):
         edited = tuple(_edit_value(item, edit) for item in value)
     elif isinstance(value, dict):
-        edited = {**value, **{key: _edit_value(value[key], edit) for key in PLACES if key in value}}
+        edited = {**value, **{key: _edit_value(value[key], edit) for key in PARAMS_WITH_LOCATIONS if key in value}}
     else:
         return value
     return value if edited == value else edited
