@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -61,12 +62,17 @@ _SERVER_ROUTES: Mapping[str, tuple[str, str, str, Collection[str]]] = {
 """The routes about the server itself: operation id, summary, media type and statuses of errors."""
 
 
+@cache
+def _definitions(*models: type[BaseModel]) -> Mapping[str, Any]:
+    _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
+    return cast("Mapping[str, Any]", definitions["$defs"])
+
+
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document; ``with_tokens`` adds the security schemes."""
     served = [operation for operation in operations if operation.name not in NEVER_SUPPORTED]
     models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
-    _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
-    schemas = {**definitions["$defs"], "ErrorResponse": _ERROR}
+    schemas = {**_definitions(*models), "ErrorResponse": _ERROR}
     paths: dict[str, dict[str, Any]] = {}
     for operation in served:
         for path, methods in operation.routes.items():

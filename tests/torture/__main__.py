@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cost import tree_seconds
 from tests.torture.disk import is_there
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
@@ -51,11 +52,12 @@ def tortured(
             "races": partial(run_race, ready=ready),
         }
         for what, seed in _mixed({what: seeds[what] for what in runs}):
-            at = time.monotonic()
+            at, cpu = time.monotonic(), tree_seconds()
             if at > until:
                 return
             ended = _played(name, what, partial(runs[what], target, seed, tally), tally, seed)
-            print(f"{name} {what} seed {seed}: {time.monotonic() - at:.1f} s {ended}", flush=True)
+            took = f"{time.monotonic() - at:.1f} s, {tree_seconds() - cpu:.1f} of CPU"
+            print(f"{name} {what} seed {seed}: {took}: {ended}", flush=True)
             if to_the_first and tally.violations:
                 print(f"seen after {time.monotonic() - began:.0f} s")
                 return

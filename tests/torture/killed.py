@@ -25,6 +25,8 @@ _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _MANIFEST, _PLAN = "lancens.yaml", "plan.json"
 _WRITES = 1.2
 """How many calls that write a change takes, at least."""
+_MAINTAIN_CALLS = 2_000
+"""How many calls of functions jobs of `maintain` make, about."""
 _LARGEST = (0, 1, 300, 600, 1_000, 3_000, 10_000)
 
 
@@ -113,6 +115,9 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
                 killed.expect_files()
                 for clean in plays[1:]:
                     killed.expect_same(clean)
+                _kill_maintain(killed, ready, end, parallelism)
+                for play in plays:
+                    play.maintain()
             except (Violation, LancensError) as violation:
                 how = f"{end.number.name} at {at}{', saved plan' * end.saved}"
                 raise Violation(f"{violation}\n  after {how}") from None
@@ -152,6 +157,15 @@ def _killed_at_function(play: Play, line: list[str], ready: Workers, end: _End, 
     lives = 1 + int(end.where * max(1, calls))
     ended = ready.run(play.room.folder, line, lives=lives, counted=True, number=end.number).ended()
     return f"call {lives} of {calls}", ended
+
+
+def _kill_maintain(play: Play, ready: Workers, end: _End, parallelism: int) -> None:
+    """End `lancens maintain`, where there are jobs, at one of the calls of functions that do them."""
+    if play.wanted.upkeep:
+        line = ["maintain", _MANIFEST, "--auto-approve", "--journal=journal", f"--parallelism={parallelism}"]
+        lives = 1 + int(end.where * _MAINTAIN_CALLS)
+        run = ready.run(play.room.folder, [*line, *_variables(play)], lives=lives, counted=True, number=end.number)
+        expect_true(run.ended(), end.number, play)
 
 
 def _saved(play: Play, ready: Workers) -> Path:
