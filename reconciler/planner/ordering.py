@@ -112,9 +112,9 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
     ]
     for at, change in enumerate(changes):
         if change.mirror_of is not None:
-            origin = change.mirror_of.catalog, change.mirror_of.identifier
-            followed = (index.get((origin[0], "table", origin[1])), left_names.get(origin))
-            needs[at] |= {other for other in followed if other is not None}
+            source = change.mirror_of.catalog, change.mirror_of.identifier
+            source_changes = index.get((source[0], "table", source[1])), left_names.get(source)
+            needs[at] |= {other for other in source_changes if other is not None}
         parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
         if change.action.removes:
             if parent is not None and changes[parent].action is Action.DROP_NAMESPACE:
@@ -122,12 +122,12 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
             continue
         if parent is not None and changes[parent].action is Action.CREATE_NAMESPACE:
             needs[at].add(parent)
-        left = index.get((change.catalog, "namespace", change.moved_from[:-1])) if change.moved_from else None
-        if left is not None and changes[left].action is Action.DROP_NAMESPACE:
-            needs[left].add(at)
-        taken = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
-        if taken is not None:
-            needs[taken].add(at)
+        old_parent = index.get((change.catalog, "namespace", change.moved_from[:-1])) if change.moved_from else None
+        if old_parent is not None and changes[old_parent].action is Action.DROP_NAMESPACE:
+            needs[old_parent].add(at)
+        copied_from = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
+        if copied_from is not None:
+            needs[copied_from].add(at)
         needs[at] |= _freeing_removals(change, changes, index, freed_places, left_namespaces)
     return needs
 
