@@ -21,7 +21,7 @@ from reconciler.operations.apply import carry_out, check_arguments, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.plan import check_globs, input_of, reference, selected_in, selection_of, summary_of
 from reconciler.planner.facts import PlanOptions
-from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
+from reconciler.planner.maintenance import MaintainedTable, UpkeepBlocks, plan_jobs
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.placeholders import hide_locations
 from reconciler.planner.plan import Options, Plan, WorkLimits
@@ -135,9 +135,9 @@ class _Deadline(threading.Event):
 def _entries_to_maintain(connection: Connection, selection: Scope) -> tuple[int, list[_MaintainedEntry]]:
     """Return the number of tables of a catalog, and the selected ones with `maintain`."""
     source = input_of(connection, PlanOptions(select=selected_in(connection, selection)))
-    maintained, context = MaintainedTables(source.desired, source.options.select), CatalogContext.of(source)
+    upkeep_blocks, context = UpkeepBlocks(source.desired, source.options.select), CatalogContext.of(source)
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
-    blocks = ((live[key], maintained.block_of(live[key])) for key in sorted(live))
+    blocks = ((live[key], upkeep_blocks.block_of(live[key])) for key in sorted(live))
     return len(live), [
         _MaintainedEntry(connection, context, block, table) for table, block in blocks if block is not None
     ]

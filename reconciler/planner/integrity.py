@@ -30,7 +30,7 @@ from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import TableComparison, entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import Answers, CatalogInput, Facts, LiveTables, Questions, StorageQuestion, TableFacts
-from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
+from reconciler.planner.maintenance import MaintainedTable, UpkeepBlocks, plan_jobs
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.outcome import CatalogContext
@@ -244,12 +244,12 @@ def _replan_jobs(
 ) -> Plan:
     """Return the jobs of `maintain` that the manifest asks for in the recorded states."""
     blocked = {entry.key: entry for entry in plan.blocked}
-    maintained = {name: MaintainedTables(source.desired, source.options.select) for name, source in sources.items()}
+    upkeep_blocks = {name: UpkeepBlocks(source.desired, source.options.select) for name, source in sources.items()}
     contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
     tables: list[MaintainedTable] = []
     for recorded in plan.fingerprints:
         live, entry = _live_table(recorded, None), blocked.get(recorded.key)
-        block = maintained[recorded.catalog].block_of(live) if recorded.catalog in sources else None
+        block = upkeep_blocks[recorded.catalog].block_of(live) if recorded.catalog in sources else None
         if block is not None:
             kind = entry.storage if entry is not None else None
             unread = Storage(kind or StorageKind.UNKNOWN, detail=entry.detail if entry else "")

@@ -36,18 +36,24 @@ from reconciler.planner.views import ObjectView, view_of
 Decision: TypeAlias = Change | Blocked | Note
 
 _ROW_ADDRESS = 8
+"""The bytes by which an index refers to a row."""
 _LANES = 16
+"""The dimensions of a sub-vector where the block does not set their number; a code of one byte replaces it."""
 _COMMITS = {Action.COMPACT: 2}
+"""The commits of an action that makes more than one: pylance reserves the ids of new fragments before it compacts."""
 
 
-class MaintainedTables:
-    """The tables of a catalog whose blocks or policies ask for upkeep."""
+class UpkeepBlocks:
+    """Finds the blocks and policies of a catalog that ask for upkeep, within ``select``."""
 
     def __init__(self, desired: DesiredCatalog, select: Scope = EVERYTHING) -> None:
         self._desired, self._select, self._policies = desired, select, Policies(desired.policies)
 
     def block_of(self, live: LiveTable) -> DesiredTable | None:
-        """Return the block or policy that asks for upkeep of a live table; policies skip tables with an owner."""
+        """Return the block that asks for upkeep of a live table, or one that a policy makes; None without any.
+
+        Policies skip tables with an owner.
+        """
         table = self._desired.tables.get(live.id)
         if table is None and ownership.owner_of(live.properties) is None:
             policy = self._policies.of(live.id)
@@ -74,12 +80,13 @@ class MaintainedTable:
         return jobs_of(self.context.catalog, self.table, self.live, self.upkeep, foreign, self._entry())
 
     def fingerprint(self) -> Fingerprint:
-        """Return the recorded state of its entry and its data."""
+        """Return the state of its entry and its data, to record in the plan."""
         recorded = self.upkeep if isinstance(self.upkeep, Upkeep) else None
         return Fingerprint.of(self.context.catalog, "table", self.table.id, self._entry(), (), upkeep=recorded)
 
     def _entry(self) -> ObjectView | None:
-        return view_of(self.live, (), self.context.capabilities.safeguard)
+        no_keys = ()  # jobs change no properties
+        return view_of(self.live, no_keys, self.context.capabilities.safeguard)
 
 
 def plan_jobs(
@@ -98,7 +105,7 @@ def plan_jobs(
     return Plan(
         manifest=manifest,
         catalogs=tuple(catalogs),
-        changes=ordered(jobs),
+        changes=with_dependencies(jobs),
         blocked=blocked,
         notes=(*(entry for entry in decisions if isinstance(entry, Note)), *left),
         fingerprints=tuple(state for table, _ in decided for state in (table.fingerprint(),) if state.key in keys),
@@ -153,10 +160,10 @@ def jobs_of(
         foreign: why the table is left alone; None if this manifest may change it.
         entry: the state of the entry to record in the plan.
     """
-    return [*_Dataset(catalog, table, live, foreign, entry).decisions(probed)]
+    return [*_DatasetJobs(catalog, table, live, foreign, entry).decisions(probed)]
 
 
-class _Dataset:
+class _DatasetJobs:
     """Decides which jobs one dataset needs, and why it cannot have them."""
 
     def __init__(
@@ -164,13 +171,18 @@ class _Dataset:
     ) -> None:
         self._catalog, self._table, self._live, self._foreign, self._entry = catalog, table, live, foreign, entry
         self._wanted: Maintain = table.maintain
-        self._place = locations.redact(live.location)
+        self._shown_location = locations.redact(live.location)
 
     def decisions(self, probed: Upkeep | Storage) -> Iterator[Decision]:
+        """Yield the jobs and notes; with an obstacle to a job, the reason instead of all jobs.
+
+        A dataset that cannot be inspected is blocked, unless its block has ``probe: false``. A job may copy rows of
+        other places into the dataset, which a note then names.
+        """
         if isinstance(probed, Storage):
             if self._table.probe:
                 storage = {"storage": probed.kind, "detail": probed.detail}
-                yield self._blocked(self._unreadable(probed)).model_copy(update=storage)
+                yield self._blocked(self._why_unreadable(probed)).model_copy(update=storage)
             return
         needed = [*self._needed_jobs(probed)]
         jobs = [decision for decision in needed if isinstance(decision, Change)]
@@ -183,14 +195,17 @@ class _Dataset:
             about: Params = {"where": namespace, "name": name, "count": 1, "names": probed.elsewhere}
             yield Note(catalog=self._catalog, code=NoteCode.READS_ELSEWHERE, params=about)
         if probed.cleanable:
-            call = self._call("cleanup_old_versions(error_if_tagged_old_versions=False)")
+            call = self._call_code("cleanup_old_versions(error_if_tagged_old_versions=False)")
             yield self._note(NoteCode.CLEANABLE, {"detail": size(probed.cleanable), "code": call})
 
     def _needed_jobs(self, upkeep: Upkeep) -> Iterator[Decision]:
+        """Yield jobs in execution order, with notes and blocked indices in their places.
+
+        First those that the dataset needs now, then those that these make necessary, then new indices.
+        """
         is_compacted = self._wanted.needs_compaction(upkeep.mergeable)
         if is_compacted:
-            now = LaterNeed(upkeep.fragments, upkeep.mergeable, upkeep.mergeable_bytes, {})
-            yield self._compaction(ReasonCode.SMALL_FRAGMENTS, upkeep, now)
+            yield self._compaction(ReasonCode.SMALL_FRAGMENTS, upkeep, upkeep)
         for index in self._wanted.indices_to_update(upkeep.rows, upkeep.indices, is_compacted=is_compacted):
             vectors = upkeep.vectors.get(index.columns[0], LEAST_VECTORS)
             if not index.rows and vectors < LEAST_VECTORS:
@@ -204,23 +219,24 @@ class _Dataset:
                 if index.name in need.unindexed:
                     yield self._index_update(ReasonCode.INDEX_STALE_LATER, index, upkeep, need.unindexed[index.name])
         for requested in self._wanted.indices:  # last, since no compaction has to follow
-            yield from self._index(requested, upkeep)
+            yield from self._index_decisions(requested, upkeep)
 
-    def _compaction(self, code: ReasonCode, upkeep: Upkeep, need: LaterNeed) -> Change:
+    def _compaction(self, code: ReasonCode, upkeep: Upkeep, need: Upkeep | LaterNeed) -> Change:
+        """Return the job that merges the fragments which ``need`` counts, now or after other jobs."""
         limit = self._wanted.compact.max_small_fragments if self._wanted.compact else 0
         params, merged = Params(count=need.mergeable, more=need.fragments, limit=limit), need.mergeable_bytes
         reads = None if merged is None else COMPACTION_READS * merged
         return self._job(Action.COMPACT, Why(code, params), upkeep, reads, merged)
 
-    def _index(self, requested: WantedIndex, upkeep: Upkeep) -> Iterator[Decision]:
-        """Yield the job that builds an index, or why there is none."""
+    def _index_decisions(self, requested: WantedIndex, upkeep: Upkeep) -> Iterator[Decision]:
+        """Yield the job that builds an index, or why it cannot be built; nothing if it exists."""
         existing = [index for index in upkeep.indices if index.columns == (requested.column,)]
         if any(_matches(index, requested) for index in existing):
             return
         kind = _index_text(requested.type, requested.metric, requested.num_partitions, requested.num_sub_vectors)
         params = Params(name=requested.column, kind=kind)
         if existing:
-            code, other = self._call(_creation(requested)), existing[0]
+            code, other = self._call_code(_creation_code(requested)), existing[0]
             detail = _index_text(other.type, other.metric, None, other.num_sub_vectors)
             yield self._blocked(Why(ReasonCode.OTHER_INDEX, {**params, "detail": detail, "code": code}))
             return
@@ -240,7 +256,11 @@ class _Dataset:
         return self._note(NoteCode.TOO_FEW_ROWS, Params(kind=f"{kind} on {column}", limit=least, count=values))
 
     def _index_update(self, code: ReasonCode, index: LiveIndex, upkeep: Upkeep, lacking: int) -> Change:
-        """Return the job that adds the rows to an index that it does not cover."""
+        """Return the job that adds to an index the ``lacking`` rows that it does not cover.
+
+        By estimate it reads the index and these rows' share of the columns, and writes the index grown by as much as
+        its rows.
+        """
         columns = total_bytes(upkeep.column_bytes.get(column, 0) for column in index.columns)
         reads = total_bytes([index.bytes, None if columns is None else columns * lacking // max(1, upkeep.rows)])
         writes = None if index.bytes is None else index.bytes * upkeep.rows // max(1, index.rows)
@@ -258,6 +278,17 @@ class _Dataset:
         rows: int = 0,
         index: str | None = None,
     ) -> Change:
+        """Return one job.
+
+        Args:
+            action: what it does.
+            why: the reason for it.
+            upkeep: the state of the data that it is planned on.
+            reads: about how many bytes it reads; None if unknown.
+            writes: about how many bytes it writes; None if unknown.
+            rows: how many rows it indexes.
+            index: the name of its index, if it has one.
+        """
         return Change(
             catalog=self._catalog,
             kind="table",
@@ -291,18 +322,20 @@ class _Dataset:
         if self._live.managed_versioning:
             return Why(ReasonCode.SERVICE_COMMITS)
         if upkeep.damage is not None:
-            return Why(ReasonCode.DATA_DAMAGED, {"location": self._place, "detail": upkeep.damage})
+            return Why(ReasonCode.DATA_DAMAGED, {"location": self._shown_location, "detail": upkeep.damage})
         if upkeep.obstacle is not None:
-            return Why(ReasonCode.CANNOT_COMMIT, {"location": self._place, "detail": upkeep.obstacle})
+            return Why(ReasonCode.CANNOT_COMMIT, {"location": self._shown_location, "detail": upkeep.obstacle})
         if upkeep.elsewhere and not self._wanted.copy_elsewhere:
-            return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": ", ".join(upkeep.elsewhere)})
+            return Why(
+                ReasonCode.COPIES_ELSEWHERE, {"location": self._shown_location, "detail": ", ".join(upkeep.elsewhere)}
+            )
         return blocked_commits(self._live.location, upkeep.cleanup, _COMMITS.get(jobs[0].action, 1))
 
-    def _unreadable(self, storage: Storage) -> Why:
+    def _why_unreadable(self, storage: Storage) -> Why:
         if storage.kind is StorageKind.DENIED:
-            return Why(ReasonCode.STORAGE_DENIED, {"location": self._place, "detail": storage.detail})
+            return Why(ReasonCode.STORAGE_DENIED, {"location": self._shown_location, "detail": storage.detail})
         detail = storage.detail or "it holds no dataset"
-        return Why(ReasonCode.STORAGE_UNREADABLE, {"location": self._place, "detail": detail})
+        return Why(ReasonCode.STORAGE_UNREADABLE, {"location": self._shown_location, "detail": detail})
 
     def _blocked(self, why: Why) -> Blocked:
         return Blocked(
@@ -320,7 +353,8 @@ class _Dataset:
         named: Params = {**params, "name": address(self._catalog, self._table.id)}
         return Note(catalog=self._catalog, code=code, params=named)
 
-    def _call(self, method: str) -> str:
+    def _call_code(self, method: str) -> str:
+        """Return the code that calls ``method``, with its arguments, on the dataset."""
         return f"{dataset_code(self._live.location)}.{method}"
 
 
@@ -338,6 +372,7 @@ def _matches(index: LiveIndex, requested: WantedIndex) -> bool:
 
 
 def _index_problem(requested: WantedIndex, upkeep: Upkeep) -> str | None:
+    """Return why an index that does not exist cannot be built, as a clause; None if it can."""
     if requested.column not in upkeep.column_bytes:
         return "the data has no such column"
     taken = next((index for index in upkeep.indices if index.name == requested.name), None)
@@ -347,7 +382,10 @@ def _index_problem(requested: WantedIndex, upkeep: Upkeep) -> str | None:
 
 
 def _index_bytes(requested: WantedIndex, upkeep: Upkeep) -> int | None:
-    """Return about how many bytes an index takes."""
+    """Return about how many bytes an index takes; None if unknown.
+
+    It holds the column, or for PQ a byte for each sub-vector, and the address of each row.
+    """
     if not requested.type.is_pq:
         return total_bytes([upkeep.column_bytes[requested.column], upkeep.rows * _ROW_ADDRESS])
     codes = requested.num_sub_vectors or max(1, upkeep.dimensions[requested.column] // _LANES)
@@ -361,8 +399,8 @@ def _index_text(kind: str, metric: str | None, partitions: int | None, sub_vecto
     return " ".join((kind, *filter(None, [metric]), *counted))
 
 
-def _creation(index: WantedIndex) -> str:
-    """Return the call of pylance that replaces an index."""
+def _creation_code(index: WantedIndex) -> str:
+    """Return the code of the method call of pylance that replaces an index."""
     method = "create_index" if index.type.is_vector else "create_scalar_index"
     options = {
         "metric": index.metric and f'"{index.metric}"',
@@ -373,8 +411,8 @@ def _creation(index: WantedIndex) -> str:
     return f'{method}({text_code(index.column)}, "{index.type}"{named}, replace=True)'
 
 
-def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Return jobs in which those of one dataset follow each other."""
+def with_dependencies(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return jobs in the same order, each depending on the one before it of the same dataset."""
     jobs: list[Change] = []
     last: dict[object, int] = {}
     for change in changes:

@@ -21,7 +21,7 @@ from reconciler.model.maintenance import (
 )
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Note
-from reconciler.planner.maintenance import jobs_of, ordered
+from reconciler.planner.maintenance import jobs_of, with_dependencies
 
 WANTED = Maintain(WantedCompaction(2), (WantedIndex("id", IndexType.BTREE),), 10)
 TABLE = DesiredTable(("a", "t"), Source("lancens.yaml", 3), maintain=WANTED)
@@ -110,4 +110,4 @@ def test_the_call_that_replaces_an_index_names_any_column(column: str) -> None:
 def test_jobs_of_one_dataset_run_one_after_the_other() -> None:
     jobs = [one for one in jobs_of("lake", TABLE, LIVE, NEEDY) if isinstance(one, Change)]
     others = [one.model_copy(update={"identifier": ("a", "u")}) for one in jobs]
-    assert [one.depends_on for one in ordered([*jobs, *others])] == [(), (0,), (), (2,)]
+    assert [one.depends_on for one in with_dependencies([*jobs, *others])] == [(), (0,), (), (2,)]
