@@ -125,6 +125,7 @@ def _append_blocks(path: str, source: CatalogSource, catalog: str | None, option
     """
     from reconciler.operations.manifests import load
     from reconciler.writing.grafting import graft, variable_values
+    from reconciler.writing.import_ import ExtendedManifest
 
     target = replace(source, manifests=source.manifests or (path,), impl=None, config={})
     manifest = target.load()
@@ -141,13 +142,8 @@ def _append_blocks(path: str, source: CatalogSource, catalog: str | None, option
     name = manifest.name if source.impl is not None else None
     folder = os.path.realpath(Path(path).parent)
     texts = (Path(file).read_text("utf-8-sig") for file in manifest.files)
-    options = replace(
-        options,
-        beside=existing,
-        name=name,
-        identity=manifest.identity,
-        templates=variable_values(texts, manifest.expanded, folder),
-    )
+    extended = ExtendedManifest(existing, manifest.identity, variable_values(texts, manifest.expanded, folder))
+    options = replace(options, extended=extended, name=name)
     result = _import_catalogs(source, manifest, catalog, Path(path).parent, options)
     if not result.namespaces and not result.tables and source.impl is None:
         print_line(f"{path} has a block for everything; nothing was written.", err=True)

@@ -36,15 +36,30 @@ from reconciler.writing.importable import (
     Identity,
     identity_of,
     is_owned_outside,
+    location_text,
     manageable,
     new_identity,
     owners_left_out,
-    place_text,
     text_of_root,
     within,
 )
 
 _UNREGISTERED = "data without an entry in any catalog: apply registers it, and does not change it"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedManifest:
+    """A manifest to which an import adds what it lacks.
+
+    Args:
+        catalogs: its desired state by catalog; blocks for these objects are not written again.
+        identity: its id, for the marks in a catalog that it gets.
+        templates: the texts of values that come from variables in it, by key and value.
+    """
+
+    catalogs: Mapping[str, DesiredCatalog]
+    identity: str | None = None
+    templates: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +71,9 @@ class ImportOptions:
         unmanaged: only objects that no manifest manages.
         with_schema: also the columns of each dataset.
         from_storage: also a block for each dataset under the catalogs' roots without an entry.
-        beside: the desired state of an existing manifest, by catalog, which is not written again.
+        extended: the manifest to which the text is added; None for a new one.
         policies: write policies for the properties of tables instead of blocks.
-        templates: the texts of values that come from variables there, by key and value.
         name: the name of the manifest, by default that of the given one, otherwise that of the folder.
-        identity: the id of the manifest that gets another catalog.
         parallelism: how many requests and storage probes run at once.
     """
 
@@ -68,12 +81,14 @@ class ImportOptions:
     unmanaged: bool = False
     with_schema: bool = False
     from_storage: bool = False
-    beside: Mapping[str, DesiredCatalog] | None = None
+    extended: ExtendedManifest | None = None
     policies: bool = False
-    templates: Mapping[tuple[str, str], str] = field(default_factory=dict)
     name: str | None = None
-    identity: str | None = None
     parallelism: int = DEFAULT_PARALLELISM
+
+    def existing(self, catalog: str) -> DesiredCatalog | None:
+        """Return what the extended manifest desires of a catalog; None if it has no such catalog."""
+        return None if self.extended is None else self.extended.catalogs.get(catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +106,15 @@ class ImportResult:
 class _ImportedCatalog:
     """One catalog to import: what was read of it, and the ``chosen`` objects to write.
 
-    ``texts`` is its ``config`` with placeholders; ``places`` maps secret locations to their templates.
+    ``config_texts`` is its ``config`` with placeholders; ``secret_locations`` maps locations with secrets to their
+    templates. ``owner`` is in the marks of what the manifest to write manages.
     """
 
     name: str
     spec: CatalogSpec
     backend: Backend
-    texts: Mapping[str, str]
-    places: Mapping[str, str]
+    config_texts: Mapping[str, str]
+    secret_locations: Mapping[str, str]
     scope: Scope
     owner: str
     snapshot: Snapshot
@@ -139,11 +155,15 @@ def import_(
 ) -> str:
     """Return the text of a manifest of live catalogs; planning it gives no changes.
 
-    Either ``manifest`` names the catalogs (``catalog`` picks one), or ``impl`` and ``config`` describe one. The new
-    manifest of a service is named after the folder. With the ``name`` of a manifest that owns objects there, it is that
-    manifest (``catalog`` picks among several). Relative paths start at ``folder``, by default the manifest's folder or
-    the current one. Objects of other manifests are left out, with a comment. For the other arguments see
-    :class:`ImportOptions`; apply registers the datasets that ``from_storage`` adds.
+    Either ``manifest`` has the catalogs, and ``catalog`` picks one of them. Or ``impl`` and ``config`` describe one,
+    and ``catalog`` is its name in a new manifest, which is named after the folder.
+
+    To write a lost manifest again, give ``impl``, ``config`` and its ``name``. The text then has its id, as in the
+    marks of the objects that it owns. If it owns objects there as several catalogs, ``catalog`` picks one.
+
+    Relative paths start at ``folder``, by default the manifest's folder or the current one. Objects of other manifests
+    are left out, with a comment. For the other arguments see :class:`ImportOptions`; apply registers the datasets that
+    ``from_storage`` adds.
 
     Raises:
         CatalogError: a catalog could not be read completely.
@@ -181,7 +201,7 @@ def import_with_counts(
     if manifest is None:
         if impl is None:
             raise TypeError("import takes a manifest or an impl")
-        manifest = manifest_of_service(impl, _with_relative_root(impl, config or {}, folder))
+        manifest = manifest_of_service(impl, _with_portable_root(impl, config or {}, folder))
     concerned = None if catalog is None or is_service else [catalog]
     with open_connections(manifest, concerned, parallelism=options.parallelism) as connections:
         lives = _read_catalogs(manifest, connections, folder, options)
@@ -190,10 +210,10 @@ def import_with_counts(
             if is_service:
                 live.name = identity.catalog
             live.owner = identity.owner(live.name)
-        missing = _missing_root(lives[0]) if is_service else None
+        missing = _missing_root_message(lives[0]) if is_service else None
         if missing is not None:
             raise ConfigError(f"{missing} Nothing was written.")
-        return _write_manifest(identity, lives, options)
+        return _manifest_text(identity, lives, options)
 
 
 def _identity(
@@ -205,12 +225,16 @@ def _identity(
     *,
     is_service: bool,
 ) -> Identity:
-    """Return the manifest to write: the given one, the one called ``options.name``, or a new one."""
+    """Return the identity of the manifest to write.
+
+    That of ``manifest``, unless only unmanaged objects are imported. For a service, that of the extended manifest, or
+    of the one called ``options.name`` if it owns objects there. Otherwise a new one.
+    """
     if not is_service and not options.unmanaged:
         return Identity(manifest.name, manifest.identity)
     name, snapshots = options.name or name_after(folder), [live.snapshot for live in lives]
-    if options.beside is not None and catalog is not None:
-        return Identity(name, options.identity, catalog)
+    if options.extended is not None and catalog is not None:
+        return Identity(name, options.extended.identity, catalog)
     if options.name is None or options.unmanaged:
         return new_identity(snapshots, catalog, name)
     return identity_of(snapshots[0], catalog, name)
@@ -224,14 +248,14 @@ def _read_catalogs(
         lambda connection: connection.spec.scan(connection.backend, connection.desired.scope),
         options.parallelism,
     )
-    places = secret_locations_of(manifest)
+    secret_locations = secret_locations_of(manifest)
     return [
         _ImportedCatalog(
             name,
             connection.spec,
             connection.backend,
             manifest.catalogs[name].config.relative_templates(folder),
-            places,
+            secret_locations,
             connection.desired.scope,
             connection.desired.owner,
             snapshot,
@@ -240,8 +264,11 @@ def _read_catalogs(
     ]
 
 
-def _with_relative_root(impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Make the root of a directory catalog a relative path if it is below ``folder``."""
+def _with_portable_root(impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Make the root of a directory catalog relative to the current folder if it is below ``folder``.
+
+    Values of ``--config`` are relative to the current folder; the manifest's text has them relative to ``folder``.
+    """
     portable = dict(properties)
     if registry.backend_class(impl).is_its_root:
         for key in (key for key in properties if plain_key(impl, key) in ("root", "path")):
@@ -251,22 +278,20 @@ def _with_relative_root(impl: str, properties: Mapping[str, str], folder: str) -
     return portable
 
 
-def _write_manifest(identity: Identity, lives: Sequence[_ImportedCatalog], options: ImportOptions) -> ImportResult:
+def _manifest_text(identity: Identity, lives: Sequence[_ImportedCatalog], options: ImportOptions) -> ImportResult:
+    """Choose the objects of each catalog; return the text of their manifest, with counts and remarks."""
     for live in lives:
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
         _add_unregistered(lives, options.parallelism)
-    remarks = [line for live in lives for line in map(location_hider(live.places), _remarks(live))]
-    if options.beside is None and not options.unmanaged:
+    remarks = [line for live in lives for line in map(location_hider(live.secret_locations), _remarks(live))]
+    if options.extended is None and not options.unmanaged:
         remarks += owners_left_out((live.snapshot for live in lives), identity)
     _select(lives, options.select)
     for live in lives:
-        if existing := (options.beside or {}).get(live.name):  # has blocks already
-            moved = [*_moved_without_location(live, existing)]
-            live.keep(
-                set(live.names).difference(existing.tables, existing.namespaces, _mirrored_entries(live, existing))
-            )
-            live.chosen = replace(live.chosen, tables={**live.chosen.tables, **{table.id: table for table in moved}})
+        existing = options.existing(live.name)
+        if existing is not None:
+            _keep_missing(live, existing)
     exports = []
     for live in lives:
         with live.spec.errors():
@@ -278,6 +303,13 @@ def _write_manifest(identity: Identity, lives: Sequence[_ImportedCatalog], optio
         sum(len(live.chosen.tables) for live in lives),
         remarks,
     )
+
+
+def _keep_missing(live: _ImportedCatalog, existing: DesiredCatalog) -> None:
+    """Keep only what ``existing`` has no block for, or a block that lacks the location of a moved table."""
+    unlocated = {table.id: table for table in _moved_without_location(live, existing)}
+    live.keep(set(live.names).difference(existing.tables, existing.namespaces, _mirrored_entries(live, existing)))
+    live.chosen = replace(live.chosen, tables={**live.chosen.tables, **unlocated})
 
 
 def _mirrored_entries(live: _ImportedCatalog, existing: DesiredCatalog) -> set[Identifier]:
@@ -292,7 +324,10 @@ def _mirrored_entries(live: _ImportedCatalog, existing: DesiredCatalog) -> set[I
 
 
 def _moved_without_location(live: _ImportedCatalog, existing: DesiredCatalog) -> Iterator[LiveTable]:
-    """Yield moved tables whose blocks need a ``location``, each with its location alone."""
+    """Yield moved tables whose blocks need a ``location``, without properties, which the blocks have.
+
+    The data of a moved table stays where it is, and the default location changes with the name.
+    """
     moves = moves_of(existing)
     for pair in pairs(moves, existing.tables, live.chosen.tables) if moves else ():
         if pair.live is not None and pair.is_located_by_entry:
@@ -303,16 +338,16 @@ def _remarks(live: _ImportedCatalog) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.unregistered.nameless)
     if not (live.snapshot.namespaces or live.snapshot.tables or live.unregistered.tables):
-        roots = ", ".join(map(location_hider(live.places), map(locations.redact, live.backend.roots())))
+        roots = ", ".join(map(location_hider(live.secret_locations), map(locations.redact, live.backend.roots())))
         under_roots = f" under {roots}" if roots else ""
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
-        yield _missing_root(live) or (
+        yield _missing_root_message(live) or (
             f"{live.label}: there is no namespace and no Lance table{under_roots}{within_scope}. "
             "If you expected some, check `config`, or find data without entries with --from-storage."
         )
 
 
-def _missing_root(live: _ImportedCatalog) -> str | None:
+def _missing_root_message(live: _ImportedCatalog) -> str | None:
     """Return the message for a missing root of a directory catalog, None where it exists."""
     root = missing_root(live.backend)
     return None if root is None else f"{live.label}: the root {root} does not exist."
@@ -330,10 +365,12 @@ def _add_unregistered(lives: Sequence[_ImportedCatalog], parallelism: int) -> No
 
 
 def _select(lives: Sequence[_ImportedCatalog], select: Sequence[str]) -> None:
-    """Keep only the objects that the globs match; ancestors stay as names.
+    """Keep only the objects that the globs match, and narrow the scopes of the catalogs to them.
+
+    The text names the namespaces above a kept object, without their properties.
 
     Raises:
-        SelectionError: one matches nothing.
+        SelectionError: a glob matches nothing.
     """
     for pattern in select:
         if not any(any(map(live.selection([pattern]).contains, live.names)) for live in lives):
@@ -352,25 +389,20 @@ def _select(lives: Sequence[_ImportedCatalog], select: Sequence[str]) -> None:
 
 def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
     """Return the part of a catalog to write."""
-
-    def location_text(table: LiveTable) -> str | None:
-        try:
-            default = live.backend.default_location(table.id)
-        except BackendError:  # it depends on a missing object
-            default = None
-        return place_text(table, default, roots)
-
-    text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
-    roots = {root: text for root in live.backend.roots() if text is not None}
-    roots |= {location: text for location, text in live.places.items() if location not in roots}
-    texts = {location: text for (key, location), text in options.templates.items() if key == "location"} | roots
-    roots = {location: texts[location] for location in sorted(texts, key=len, reverse=True)}
-    texts_of_locations = in_parallel(location_text, live.chosen.tables.values(), options.parallelism)
-    is_new = options.beside is None or live.name not in options.beside
+    templates = {} if options.extended is None else options.extended.templates
+    root_text = text_of_root(live.config_texts, live.spec.impl) if live.backend.is_its_root else None
+    directories = {location: text for (key, location), text in templates.items() if key == "location"}
+    directories |= live.secret_locations
+    directories |= {root: root_text for root in live.backend.roots() if root_text is not None}
+    longest_first = {location: directories[location] for location in sorted(directories, key=len, reverse=True)}
+    texts_of_locations = in_parallel(
+        partial(_location_text, live.backend, longest_first), live.chosen.tables.values(), options.parallelism
+    )
+    is_new = options.existing(live.name) is None
     return ExportCatalog(
         live.name,
         live.spec.impl if is_new else None,
-        live.texts if is_new else {},
+        live.config_texts if is_new else {},
         live.chosen,
         live.scope if is_new else EVERYTHING,
         places=dict(zip(live.chosen.tables, texts_of_locations, strict=True)),
@@ -378,9 +410,18 @@ def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
         tags=_tags(live, options.parallelism),
         remarks=dict.fromkeys(live.unregistered.tables, _UNREGISTERED),
         is_followed=options.policies,
-        templates=options.templates,
+        templates=templates,
         capabilities=live.backend.capabilities(),
     )
+
+
+def _location_text(backend: Backend, directories: Mapping[str, str], table: LiveTable) -> str | None:
+    """Return the text of a table's location in the manifest; None where it is the default."""
+    try:
+        default = backend.default_location(table.id)
+    except BackendError:  # it depends on a missing object
+        default = None
+    return location_text(table, default, directories)
 
 
 def _tags(live: _ImportedCatalog, parallelism: int) -> dict[Identifier, Mapping[str, str]]:

@@ -151,18 +151,18 @@ def is_owned_outside(snapshot: Snapshot, owner: str, selection: Scope) -> bool:
     )
 
 
-def place_text(live: LiveTable, default: str | None, roots: Mapping[str, str]) -> str | None:
+def location_text(live: LiveTable, default: str | None, directories: Mapping[str, str]) -> str | None:
     """Return the text of the location of ``live`` in a manifest, None where it is the default.
 
     Args:
         live: the table.
         default: the location of a table of this name without one in its block.
-        roots: directories that a manifest does not name by their path, each with its text in the manifest.
+        directories: those that a manifest does not name by their path, each with its text; the first match counts.
     """
     if default is not None and locations.same(live.location, default):
         return None
-    for root, text in roots.items():
-        below = live.location.removeprefix(root.rstrip("/"))
+    for directory, text in directories.items():
+        below = live.location.removeprefix(directory.rstrip("/"))
         if below != live.location and below[:1] in ("", "/"):
             return text.rstrip("/") + escape(below)
     return escape(live.location)

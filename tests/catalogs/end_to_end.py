@@ -287,7 +287,7 @@ class EndToEnd:
 
 def _known(manifest: Path) -> import_module.ImportOptions:
     said = {name: one.desired for name, one in reconciler.load(manifest).catalogs.items()}
-    return import_module.ImportOptions(beside=said)
+    return import_module.ImportOptions(extended=import_module.ExtendedManifest(said))
 
 
 class HeldNames:
