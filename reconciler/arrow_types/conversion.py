@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.arrow_types import tree
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
-from reconciler.arrow_types.tree import BLOB, KNOWN_EXTENSIONS, ArrowType, Child, ScalarType
+from reconciler.arrow_types.tree import BLOB, KNOWN_EXTENSIONS, ArrowType, ChildField, ScalarType
 from reconciler.model.columns import Column, Schema
 from reconciler.model.redaction import redact_properties
 
@@ -55,10 +55,10 @@ def to_arrow_column(pa: Any, column: Column) -> Any:
     Raises:
         TypeSyntaxError: Lance does not store its type.
     """
-    return to_arrow_field(pa, Child(column.name, parse_tree(column.type), column.nullable), column.metadata)
+    return to_arrow_field(pa, ChildField(column.name, parse_tree(column.type), column.nullable), column.metadata)
 
 
-def to_arrow_field(pa: Any, child: Child, metadata: Mapping[str, str] | None = None) -> Any:
+def to_arrow_field(pa: Any, child: ChildField, metadata: Mapping[str, str] | None = None) -> Any:
     """Return the pyarrow field of ``child``, with ``metadata`` and the metadata of its extension type."""
     options: dict[str, Any] = {} if child.nullable else {"nullable": False}
     marks = {**(metadata or {}), **_marks(child.type)}
@@ -76,24 +76,24 @@ def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
             return pa.timestamp(unit, tz=zone)
         case ScalarType(name, arguments):
             return getattr(pa, _FUNCTIONS.get(name, name))(*arguments)
-        case tree.ListOf(item, name):
+        case tree.ListType(item, name):
             return getattr(pa, _FUNCTIONS.get(name, name))(_item(pa, item))
-        case tree.FixedSizeList(item_type, size):
-            return pa.list_(_item(pa, Child("item", item_type)), size)
-        case tree.Struct(children):
+        case tree.FixedSizeListType(item_type, size):
+            return pa.list_(_item(pa, ChildField("item", item_type)), size)
+        case tree.StructType(children):
             return pa.struct([to_arrow_field(pa, child) for child in children])
-        case tree.MapOf(key, value):
-            return pa.map_(to_arrow_field(pa, Child("key", key, nullable=False)), to_arrow_field(pa, value))
-        case tree.Dictionary(values, indices):
+        case tree.MapType(key, value):
+            return pa.map_(to_arrow_field(pa, ChildField("key", key, nullable=False)), to_arrow_field(pa, value))
+        case tree.DictionaryType(values, indices):
             return pa.dictionary(to_arrow_type(pa, ScalarType(indices)), to_arrow_type(pa, values))
-        case tree.Extension(storage=storage):
+        case tree.ExtensionType(storage=storage):
             return to_arrow_type(pa, storage)
     raise ValueError(f"`{kind}` cannot be written")
 
 
-def _item(pa: Any, item: Child) -> Any:
+def _item(pa: Any, item: ChildField) -> Any:
     """Return the field of a list's items, or only their type if that gives the same list."""
-    is_plain = item == Child("item", item.type) and not _marks(item.type)
+    is_plain = item == ChildField("item", item.type) and not _marks(item.type)
     return to_arrow_type(pa, item.type) if is_plain else to_arrow_field(pa, item)
 
 
@@ -105,7 +105,7 @@ def _marks(kind: ArrowType) -> dict[str, str]:
         case ScalarType(name) if name in KNOWN_EXTENSIONS:
             # pyarrow adds the empty metadata for a registered type; without it Lance sees two types.
             return {EXTENSION_NAME: KNOWN_EXTENSIONS[name], EXTENSION_METADATA: ""}
-        case tree.Extension(name, metadata=metadata):
+        case tree.ExtensionType(name, metadata=metadata):
             return {EXTENSION_NAME: name, **({EXTENSION_METADATA: metadata} if metadata else {})}
     return {}
 
@@ -119,7 +119,7 @@ def from_arrow_schema(schema: pa.Schema) -> Schema:
     )
 
 
-def _from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
+def _from_arrow_field(field: pa.Field) -> tuple[ChildField, dict[str, str]]:
     """Return the tree of a pyarrow field, and its metadata without the marks of the type."""
     import pyarrow as pa
 
@@ -140,8 +140,8 @@ def _from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
     else:
         kind = _from_arrow(storage)
         if name:
-            kind = tree.Extension(name, kind, extension_metadata)
-    return Child(field.name, kind, field.nullable), metadata
+            kind = tree.ExtensionType(name, kind, extension_metadata)
+    return ChildField(field.name, kind, field.nullable), metadata
 
 
 def _from_arrow(kind: pa.DataType) -> ArrowType:
@@ -149,29 +149,29 @@ def _from_arrow(kind: pa.DataType) -> ArrowType:
 
     types = pa.types
     if types.is_fixed_size_list(kind):
-        return tree.FixedSizeList(_child(kind.value_field).type, kind.list_size)
+        return tree.FixedSizeListType(_child(kind.value_field).type, kind.list_size)
     if types.is_list(kind) or types.is_large_list(kind):
-        return tree.ListOf(_child(kind.value_field), "list" if types.is_list(kind) else "large_list")
+        return tree.ListType(_child(kind.value_field), "list" if types.is_list(kind) else "large_list")
     if types.is_struct(kind):
-        return tree.Struct(tuple(map(_child, kind.fields)))
+        return tree.StructType(tuple(map(_child, kind.fields)))
     if types.is_map(kind):
         value = _child(kind.item_field)
-        return tree.MapOf(_child(kind.key_field).type, Child("value", value.type, value.nullable))
+        return tree.MapType(_child(kind.key_field).type, ChildField("value", value.type, value.nullable))
     if types.is_dictionary(kind):
-        return tree.Dictionary(_from_arrow(kind.value_type), str(kind.index_type))
+        return tree.DictionaryType(_from_arrow(kind.value_type), str(kind.index_type))
     return _without_children(kind)
 
 
 @lru_cache(512)  # datasets have many columns of few types
 def _without_children(kind: pa.DataType) -> ArrowType:
-    """Return the tree of a type without children; ``Foreign`` if no manifest can declare it."""
+    """Return the tree of a type without children; ``ForeignType`` if no manifest can declare it."""
     try:
         return parse_tree(str(kind))
     except TypeSyntaxError:
-        return tree.Foreign(str(kind))
+        return tree.ForeignType(str(kind))
 
 
-def _child(field: pa.Field) -> Child:
+def _child(field: pa.Field) -> ChildField:
     return _from_arrow_field(field)[0]
 
 
@@ -220,7 +220,7 @@ def type_code(text: str) -> str:
     return str(to_arrow_type(_WRITTEN, parse_tree(text)))
 
 
-def field_code(child: Child) -> str:
+def field_code(child: ChildField) -> str:
     """Return the code of the pyarrow field of ``child``."""
     return str(to_arrow_field(_WRITTEN, child))
 

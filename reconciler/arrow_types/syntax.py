@@ -10,7 +10,17 @@ from functools import lru_cache
 from typing import NoReturn
 
 from reconciler.arrow_types import tree
-from reconciler.arrow_types.tree import BLOB, DECIMALS, INTEGERS, KNOWN_EXTENSIONS, PLAIN, UNITS, WORD, ArrowType, Child
+from reconciler.arrow_types.tree import (
+    BLOB,
+    DECIMALS,
+    INTEGERS,
+    KNOWN_EXTENSIONS,
+    PLAIN,
+    UNITS,
+    WORD,
+    ArrowType,
+    ChildField,
+)
 
 _MAX_LENGTH = 100_000
 _MAX_DEPTH = 60  # Arrow's C data interface, through which pylance gets a schema, ends at 64 levels.
@@ -181,7 +191,7 @@ class _Parser:
     def _list(self, name: str, depth: int) -> ArrowType:
         item = self._child(depth, self._name_ahead() or "item")
         self._expect(">")
-        return tree.ListOf(item, name)
+        return tree.ListType(item, name)
 
     def _fixed_size_list(self, depth: int) -> ArrowType:
         item = self._child(depth, self._name_ahead() or "item")
@@ -192,25 +202,25 @@ class _Parser:
         size = self._integer("the length", 1, _MAX_INT32)
         self._expect("]")
         self._check_fixed_size_item(item.type)
-        return tree.FixedSizeList(item.type, size)
+        return tree.FixedSizeListType(item.type, size)
 
     def _check_fixed_size_item(self, kind: ArrowType) -> None:
         """Reject items that Lance cannot write, cannot read back beside other columns, or changes."""
         otherwise = "inside of a fixed_size_list; use `list` for the outer one"
         match kind:
-            case tree.ListOf() | tree.MapOf() | tree.Struct():
+            case tree.ListType() | tree.MapType() | tree.StructType():
                 self._fail(f"Lance stores no list, map or struct {otherwise}")
-            case tree.Dictionary():
+            case tree.DictionaryType():
                 self._fail("Lance stores no dictionary directly in a fixed_size_list; use its value type")
             case tree.ScalarType(name) if name in _VARIABLE or (name in KNOWN_EXTENSIONS and name != "bfloat16"):
                 self._fail(f"Lance does not keep `{name}` {otherwise}")
-            case tree.Extension():
+            case tree.ExtensionType():
                 self._fail(f"Lance does not keep an extension {otherwise}")
 
     def _struct(self, depth: int) -> ArrowType:
-        children: list[Child] = []
+        children: list[ChildField] = []
         if self._accept(">"):
-            return tree.Struct(())
+            return tree.StructType(())
         while not children or self._accept(","):
             name = self._name_ahead()
             if name is None:
@@ -221,7 +231,7 @@ class _Parser:
                 self._fail("a field name cannot contain NUL")
             children.append(self._child(depth, name))
         self._expect(">")
-        return tree.Struct(tuple(children))
+        return tree.StructType(tuple(children))
 
     def _map(self, depth: int) -> ArrowType:
         key = self._child(depth + 1, "key").type  # Arrow has a struct between a map and its key.
@@ -232,7 +242,7 @@ class _Parser:
         if value.type == tree.ScalarType(BLOB):
             self._fail("Lance writes no `blob` into a map; use large_binary")
         self._expect(">")
-        return tree.MapOf(key, value)
+        return tree.MapType(key, value)
 
     def _dictionary(self, depth: int) -> ArrowType:
         usage = f"a dictionary is written `{_EXAMPLES['dictionary']}`"
@@ -251,7 +261,7 @@ class _Parser:
             if not (self._accept("0") or self._accept("false")):
                 self._fail("Lance does not keep `ordered`; leave it out")
         self._expect(">")
-        return tree.Dictionary(values, indices)
+        return tree.DictionaryType(values, indices)
 
     def _extension(self, depth: int) -> ArrowType:
         name = self._take(r"[\w.-]+")
@@ -265,7 +275,7 @@ class _Parser:
             self._fail(f"unknown extension `{name}`; the known ones are {every}")
         self._expect(",", f"an extension needs its storage, such as `{_EXAMPLES['extension']}`")
         storage = self._type(depth)
-        if isinstance(storage, tree.Extension) or str(storage) in (*KNOWN_EXTENSIONS, BLOB):
+        if isinstance(storage, tree.ExtensionType) or str(storage) in (*KNOWN_EXTENSIONS, BLOB):
             self._fail("the storage of an extension cannot be an extension")
         metadata = ""
         if self._accept(","):
@@ -276,16 +286,16 @@ class _Parser:
             if "\0" in metadata:
                 self._fail("the metadata of an extension cannot contain NUL")
         self._expect(">")
-        return tree.Extension(name, storage, metadata)
+        return tree.ExtensionType(name, storage, metadata)
 
     # ---- tokens
 
-    def _child(self, depth: int, name: str) -> Child:
+    def _child(self, depth: int, name: str) -> ChildField:
         kind = self._type(depth)
         required = self._take(r"not\s+null\b") is not None
         if required and kind == tree.ScalarType("null"):
             self._fail("`null` cannot be `not null`")
-        return Child(name, kind, not required)
+        return ChildField(name, kind, not required)
 
     def _name_ahead(self) -> str | None:
         """Take ``name:`` if it is next."""

@@ -51,7 +51,7 @@ class ScalarType:
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ChildField:
     """A field below the top level; its metadata is not in the text."""
 
     name: str
@@ -59,26 +59,26 @@ class Child:
     nullable: bool = True
 
     def __str__(self) -> str:
-        return f"{_quoted(self.name)}: {self.without_name()}"
+        return f"{_quote_name(self.name)}: {self.type_text()}"
 
-    def without_name(self) -> str:
+    def type_text(self) -> str:
         """Return the text of the type, with ``not null`` where it is required."""
         return f"{self.type}{'' if self.nullable else ' not null'}"
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf:
+class ListType:
     """A list of any length; ``item.name`` is shown only where it is not ``item``."""
 
-    item: Child
+    item: ChildField
     name: str = "list"
 
     def __str__(self) -> str:
-        return f"{self.name}<{self.item.without_name() if self.item.name == 'item' else self.item}>"
+        return f"{self.name}<{self.item.type_text() if self.item.name == 'item' else self.item}>"
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSizeList:
+class FixedSizeListType:
     """A list whose items are always named ``item`` and nullable in Lance."""
 
     item: ArrowType
@@ -89,28 +89,28 @@ class FixedSizeList:
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class StructType:
     """Named fields in order."""
 
-    children: tuple[Child, ...]
+    children: tuple[ChildField, ...]
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.children))}>"
 
 
 @dataclass(frozen=True, slots=True)
-class MapOf:
+class MapType:
     """Keys, never null, and values."""
 
     key: ArrowType
-    value: Child
+    value: ChildField
 
     def __str__(self) -> str:
-        return f"map<{self.key}, {self.value.without_name()}>"
+        return f"map<{self.key}, {self.value.type_text()}>"
 
 
 @dataclass(frozen=True, slots=True)
-class Dictionary:
+class DictionaryType:
     """Values stored once; ``indices`` is the integer type of the references."""
 
     values: ArrowType
@@ -121,7 +121,7 @@ class Dictionary:
 
 
 @dataclass(frozen=True, slots=True)
-class Extension:
+class ExtensionType:
     """A user-defined type over ``storage``."""
 
     name: str
@@ -134,7 +134,7 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignType:
     """A type of a live dataset that no manifest can declare, as pyarrow writes it."""
 
     text: str
@@ -143,8 +143,10 @@ class Foreign:
         return self.text
 
 
-ArrowType: TypeAlias = ScalarType | ListOf | FixedSizeList | Struct | MapOf | Dictionary | Extension | Foreign
+ArrowType: TypeAlias = (
+    ScalarType | ListType | FixedSizeListType | StructType | MapType | DictionaryType | ExtensionType | ForeignType
+)
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name if WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"

@@ -100,11 +100,11 @@ _FALLBACK = tree.ScalarType("string")
 
 
 def parse_arrow_type(text: str) -> tree.ArrowType:
-    """Return the Arrow type that ``text`` names, ``Foreign`` if it is unknown."""
+    """Return the Arrow type that ``text`` names, ``ForeignType`` if it is unknown."""
     try:
         return parse_tree(text)
     except TypeSyntaxError:
-        return tree.Foreign(text)
+        return tree.ForeignType(text)
 
 
 def to_spark(kind: tree.ArrowType) -> SparkType:
@@ -116,17 +116,17 @@ def to_spark(kind: tree.ArrowType) -> SparkType:
             return _TIMESTAMP if len(arguments) == 2 else _TIMESTAMP_NTZ
         case tree.ScalarType(name=name):
             return _TO_SPARK.get(name, _STRING)
-        case tree.ListOf(item=item):
+        case tree.ListType(item=item):
             return _array(to_spark(item.type), item.nullable)
-        case tree.FixedSizeList(item=item_type):
+        case tree.FixedSizeListType(item=item_type):
             return _array(to_spark(item_type), nullable=True)
-        case tree.Struct(children=children):
+        case tree.StructType(children=children):
             return _struct(children)
-        case tree.MapOf(key=key, value=value):
+        case tree.MapType(key=key, value=value):
             return _map(to_spark(key), to_spark(value.type), value.nullable)
-        case tree.Dictionary(values=stored) | tree.Extension(storage=stored):
+        case tree.DictionaryType(values=stored) | tree.ExtensionType(storage=stored):
             return to_spark(stored)
-        case tree.Foreign():
+        case tree.ForeignType():
             return _STRING
 
 
@@ -150,7 +150,7 @@ def _map(key: SparkType, value: SparkType, nullable: bool) -> SparkType:
     return SparkType("MAP", f"map<{key.text},{value.text}>", json, f"map<{key.hive},{value.hive}>")
 
 
-def _struct(children: tuple[tree.Child, ...]) -> SparkType:
+def _struct(children: tuple[tree.ChildField, ...]) -> SparkType:
     fields = [(child, to_spark(child.type)) for child in children]
     text = ",".join(f"{_quoted(child.name)}:{kind.text}" for child, kind in fields)
     hive = ",".join(f"{_quoted(child.name)}:{kind.hive}" for child, kind in fields)
@@ -174,19 +174,19 @@ def from_json(value: object) -> tree.ArrowType:
         case str():
             return _scalar(value)
         case {"type": "array", "elementType": item, **rest}:
-            return tree.ListOf(tree.Child("item", from_json(item), rest.get("containsNull") is not False))
+            return tree.ListType(tree.ChildField("item", from_json(item), rest.get("containsNull") is not False))
         case {"type": "map", "keyType": key, "valueType": item, **rest}:
-            return tree.MapOf(
-                from_json(key), tree.Child("value", from_json(item), rest.get("valueContainsNull") is not False)
+            return tree.MapType(
+                from_json(key), tree.ChildField("value", from_json(item), rest.get("valueContainsNull") is not False)
             )
         case {"type": "struct", "fields": [*fields]}:
-            return tree.Struct(tuple(_child(field) for field in fields if isinstance(field, Mapping)))
+            return tree.StructType(tuple(_child(field) for field in fields if isinstance(field, Mapping)))
         case _:
             return _FALLBACK
 
 
-def _child(field: Mapping[str, Any]) -> tree.Child:
-    return tree.Child(str(field.get("name", "")), from_json(field.get("type")), field.get("nullable") is not False)
+def _child(field: Mapping[str, Any]) -> tree.ChildField:
+    return tree.ChildField(str(field.get("name", "")), from_json(field.get("type")), field.get("nullable") is not False)
 
 
 def _scalar(text: str) -> tree.ScalarType:

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 from reconciler.arrow_types import TypeSyntaxError
 from reconciler.arrow_types.conversion import column_code, field_code, mapping_code, text_code, type_code
 from reconciler.arrow_types.syntax import parse_tree
-from reconciler.arrow_types.tree import DECIMALS, INTEGERS, ArrowType, Child, FixedSizeList, ListOf, ScalarType, Struct
+from reconciler.arrow_types.tree import (
+    DECIMALS,
+    INTEGERS,
+    ArrowType,
+    ChildField,
+    FixedSizeListType,
+    ListType,
+    ScalarType,
+    StructType,
+)
 from reconciler.model import locations
 from reconciler.model.columns import Column, Schema
 from reconciler.model.desired import Evolve
@@ -209,10 +218,10 @@ class _Calls:
         if pair.is_impossible:
             return False
         try:
-            new, old = Child("", parse_tree(desired.type), desired.nullable), parse_tree(live.type)
+            new, old = ChildField("", parse_tree(desired.type), desired.nullable), parse_tree(live.type)
         except TypeSyntaxError:
             return False
-        if not (self._alter((live.name,), new, Child("", old, live.nullable)) or self._copy(pair, new, old)):
+        if not (self._alter((live.name,), new, ChildField("", old, live.nullable)) or self._copy(pair, new, old)):
             return False
         if desired.type != live.type:
             self.rewritten.append(live.name)
@@ -222,7 +231,7 @@ class _Calls:
             self.renames.append(_rename(live.name, desired.name))
         return True
 
-    def _alter(self, path: tuple[str, ...], desired: Child, live: Child) -> bool:
+    def _alter(self, path: tuple[str, ...], desired: ChildField, live: ChildField) -> bool:
         """Alter a column, or a field inside one, in place; False if pylance cannot."""
         target = f'"path": {_path_code(".".join(path))}'
         parts = []
@@ -238,7 +247,7 @@ class _Calls:
             self.alters.append(f"{{{', '.join((target, *parts))}}}")
         return True
 
-    def _alter_inside(self, path: tuple[str, ...], desired: Child, live: Child) -> bool:
+    def _alter_inside(self, path: tuple[str, ...], desired: ChildField, live: ChildField) -> bool:
         """Alter the fields of a struct or a list; return False if one cannot be altered."""
         children, live_children = _children(desired.type), _children(live.type)
         if children is None or live_children is None or desired.nullable != live.nullable:
@@ -256,11 +265,11 @@ class _Calls:
             for name, child in children.items()
             if name in live_children
         )
-        self.adds += [field_code(Child(path[0], Struct((child,)))) for child in new]
+        self.adds += [field_code(ChildField(path[0], StructType((child,)))) for child in new]
         self.drops += [text_code(".".join((*path, name))) for name in live_children if name not in children]
         return done
 
-    def _copy(self, pair: ColumnPair, desired: Child, live: ArrowType) -> bool:
+    def _copy(self, pair: ColumnPair, desired: ChildField, live: ArrowType) -> bool:
         """Change a type that pylance cannot cast, through a second column."""
         name, other = pair.actual.name, f"{pair.actual.name}_new"
         by_sql = all(isinstance(kind, ScalarType) and kind.name in _BY_SQL for kind in (desired.type, live))
@@ -285,10 +294,10 @@ def _rename(old: str, new: str) -> str:
     return f'{{"path": {_path_code(old)}, "name": {text_code(new)}}}'
 
 
-def _children(kind: ArrowType) -> dict[str, Child] | None:
-    if isinstance(kind, Struct):
+def _children(kind: ArrowType) -> dict[str, ChildField] | None:
+    if isinstance(kind, StructType):
         return {child.name: child for child in kind.children}
-    return {kind.item.name: kind.item} if isinstance(kind, ListOf) and kind.name == "list" else None
+    return {kind.item.name: kind.item} if isinstance(kind, ListType) and kind.name == "list" else None
 
 
 def _casts(live: ArrowType, desired: ArrowType) -> bool:
@@ -299,9 +308,9 @@ def _casts(live: ArrowType, desired: ArrowType) -> bool:
             return (
                 together or (source in _DATES and target == "timestamp") or (source == "timestamp" and target in _DATES)
             )
-        case FixedSizeList(item=one_item, size=size), FixedSizeList(item=other_item, size=other_size):
+        case FixedSizeListType(item=one_item, size=size), FixedSizeListType(item=other_item, size=other_size):
             return size == other_size and _casts(one_item, other_item)
-        case ListOf(item=one_child), ListOf(item=other_child):
+        case ListType(item=one_child), ListType(item=other_child):
             same = (one_child.name, one_child.nullable) == (other_child.name, other_child.nullable)
             return same and (one_child.type == other_child.type or _casts(one_child.type, other_child.type))
     return False

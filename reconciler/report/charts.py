@@ -25,45 +25,51 @@ CountsT = TypeVar("CountsT", bound=SeverityCounts)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of findings, stacked by severity; ``choice`` is the linked filter."""
+    """A bar of findings, stacked by severity.
 
-    of: SeverityCounts
-    choice: str
+    It links to the findings under ``filter`` of the page, such as ``rule=3``.
+    """
 
-    def parts(self, most: int) -> Iterator[tuple[str, float, float]]:
-        """Yield the style, start and width of each part, in percent of ``most``."""
-        at = 0.0
+    counts: SeverityCounts
+    filter: str
+
+    def segments(self, longest: int) -> Iterator[tuple[str, float, float]]:
+        """Yield the style, start and width of each segment, in percent of the longest bar.
+
+        ``longest`` is the number of findings of that bar.
+        """
+        start = 0.0
         for name in _SEVERITIES:
-            width = 100 * getattr(self.of, name) / max(most, 1)
+            width = 100 * getattr(self.counts, name) / max(longest, 1)
             if width:
-                yield name, at, width
-                at += width
+                yield name, start, width
+                start += width
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of bars on one scale; ``left_out`` counts those that are neither visible nor folded."""
+    """A card of bars on one scale; ``left_out`` more bars are not on the page."""
 
     visible: Sequence[Bar]
     folded: Sequence[Bar]
     left_out: int
 
     @property
-    def most(self) -> int:
+    def longest(self) -> int:
         """The number of findings of the longest bar."""
-        return max((bar.of.total for bar in (*self.visible, *self.folded)), default=0)
+        return max((bar.counts.total for bar in (*self.visible, *self.folded)), default=0)
 
 
 def breakdown(document: AuditDocument, data: PageData) -> dict[str, Card]:
     """Return the cards of findings by rule, owner, catalog and namespace."""
     counts = document.counts
     return {
-        "rules": _card(counts.by_rule, lambda of: f"rule={data.rule(of.rule)}", in_sight=None),
-        "owners": _card(counts.by_owner, lambda of: f"owner={data.owner(of.owner)}"),
-        "catalogs": _card(counts.by_catalog, lambda of: f"catalog={data.catalog(of.catalog)}"),
+        "rules": _card(counts.by_rule, lambda group: f"rule={data.rule(group.rule)}", visible=None),
+        "owners": _card(counts.by_owner, lambda group: f"owner={data.owner(group.owner)}"),
+        "catalogs": _card(counts.by_catalog, lambda group: f"catalog={data.catalog(group.catalog)}"),
         "namespaces": _card(
             counts.by_namespace,
-            lambda of: f"namespace={data.namespace(of.catalog, of.namespace)}",
+            lambda group: f"namespace={data.namespace(group.catalog, group.namespace)}",
             listed=_NAMESPACES_LISTED,
         ),
     }
@@ -71,20 +77,20 @@ def breakdown(document: AuditDocument, data: PageData) -> dict[str, Card]:
 
 def _card(
     counts: Sequence[CountsT],
-    choice: Callable[[CountsT], str],
+    filter_of: Callable[[CountsT], str],
     *,
-    in_sight: int | None = _BARS_SHOWN,
+    visible: int | None = _BARS_SHOWN,
     listed: int | None = None,
 ) -> Card:
-    bars = [Bar(of, choice(of)) for of in counts[:listed]]
-    return Card(bars[:in_sight], bars[len(bars) if in_sight is None else in_sight :], len(counts) - len(bars))
+    bars = [Bar(each, filter_of(each)) for each in counts[:listed]]
+    return Card(bars[:visible], bars[len(bars) if visible is None else visible :], len(counts) - len(bars))
 
 
 def columns(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
     """Yield the label, number of tables and height in percent of each bin of a distribution."""
-    most = max((each.tables for each in distribution.bins), default=0) or 1
-    for each in distribution.bins:
-        yield each.label, each.tables, 100 * each.tables / most
+    greatest = max((bucket.tables for bucket in distribution.bins), default=0) or 1
+    for bucket in distribution.bins:
+        yield bucket.label, bucket.tables, 100 * bucket.tables / greatest
 
 
 # ---- over time -------------------------------------------------------------------------------------------------------
@@ -92,12 +98,12 @@ def columns(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The figure of one run; ``firm`` is false if the run could not read everything."""
+    """The figure of one run; ``complete`` is false if the run could not read everything."""
 
     at: datetime
     amount: int
     label: str
-    firm: bool = True
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class Line:
     points: Sequence[Point]
 
     @property
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether it has too many points to draw each of them."""
         return len(self.points) > _MOST_DOTS
 
@@ -121,20 +127,20 @@ class Plot:
     Args:
         title: the heading.
         lines: the lines; each has at least one point.
-        written: formats an amount for the scale.
+        format_amount: formats an amount for the scale.
         unit_of: the unit of the scale's round numbers, for the greatest amount.
     """
 
     title: str
     lines: Sequence[Line]
-    written: Callable[[int], str]
+    format_amount: Callable[[int], str]
     unit_of: Callable[[int], int] = lambda _: 1
 
     @property
     def top(self) -> int:
         """The amount at the upper end of the scale."""
-        most = max(point.amount for line in self.lines for point in line.points)
-        return _round_up(most, self.unit_of(most))
+        greatest = max(point.amount for line in self.lines for point in line.points)
+        return _round_up(greatest, self.unit_of(greatest))
 
     @property
     def span(self) -> tuple[datetime, datetime]:
@@ -145,17 +151,17 @@ class Plot:
     @property
     def summary(self) -> str:
         """The latest amounts in words, for screen readers."""
-        return "; ".join(f"{line.label}: {self.written(line.points[-1].amount)} now" for line in self.lines)
+        return "; ".join(f"{line.label}: {self.format_amount(line.points[-1].amount)} now" for line in self.lines)
 
-    def places(self, line: Line) -> list[str]:
-        """Return the coordinates of a line's points, in a field of 1000 by 100."""
+    def coordinates(self, line: Line) -> list[str]:
+        """Return the coordinates of a line's points, each as ``x,y`` in a field of 1000 by 100."""
         (first, last), top = self.span, self.top
 
-        def coordinates(point: Point) -> str:
-            along = (point.at - first) / (last - first) if last > first else 0.5
-            return f"{1000 * along:.1f},{100 - 100 * point.amount / top:.2f}"
+        def position(point: Point) -> str:
+            time_share = (point.at - first) / (last - first) if last > first else 0.5
+            return f"{1000 * time_share:.1f},{100 - 100 * point.amount / top:.2f}"
 
-        return [coordinates(point) for point in line.points]
+        return [position(point) for point in line.points]
 
 
 def _round_up(amount: int, unit: int) -> int:
@@ -168,7 +174,7 @@ def _round_up(amount: int, unit: int) -> int:
 
 
 def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
-    """Return the plots over ``runs``, the newest last; none for a first run.
+    """Return the plots over ``runs``, oldest run first; none for a single run.
 
     The plot of reclaimable storage has only the runs that listed files, if this one did.
     """
@@ -184,10 +190,10 @@ def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
         Plot("Tables", [tables], figures.number),
         Plot("Data", [data], figures.size, figures.size_unit),
     ]
-    listed = [run for run in runs if run.totals.reclaimable is not None]
-    if len(listed) > 1 and listed[-1] is runs[-1]:
-        amounts = (run.totals.reclaimable or 0 for run in listed)
-        reclaimable = _line("reclaimable", "whole", listed, amounts, figures.size)
+    with_files = [run for run in runs if run.totals.reclaimable is not None]
+    if len(with_files) > 1 and with_files[-1] is runs[-1]:
+        amounts = (run.totals.reclaimable or 0 for run in with_files)
+        reclaimable = _line("reclaimable", "whole", with_files, amounts, figures.size)
         plots.append(Plot("Reclaimable", [reclaimable], figures.size, figures.size_unit))
     return plots
 
@@ -197,11 +203,11 @@ def _line(
     style: str,
     runs: Sequence[RunSummary],
     amounts: Iterable[int],
-    written: Callable[[int], str] = figures.number,
+    format_amount: Callable[[int], str] = figures.number,
 ) -> Line:
     points = []
     for run, amount in zip(runs, amounts, strict=True):
         note = "" if run.complete else ", incomplete"
-        text = f"{figures.moment(run.finished)}: {written(amount)} {label}{note}"
-        points.append(Point(run.finished, amount, text, firm=run.complete))
+        text = f"{figures.moment(run.finished)}: {format_amount(amount)} {label}{note}"
+        points.append(Point(run.finished, amount, text, complete=run.complete))
     return Line(label, style, points)

@@ -21,7 +21,7 @@ NO_OWNER = -1
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
-class _Positions(dict[KeyT, int], Generic[KeyT]):
+class _Indices(dict[KeyT, int], Generic[KeyT]):
     """The index of each key, in the order of first use."""
 
     def __missing__(self, key: KeyT) -> int:
@@ -34,12 +34,12 @@ class PageData:
 
     def __init__(self, document: AuditDocument) -> None:
         self._document = document
-        self._catalogs = _Positions[str]()
-        self._namespaces = _Positions[tuple[str, Identifier]]()
-        self._owners = _Positions[str]()
-        self._rules = _Positions[str]()
-        self._rule_sets = _Positions[tuple[int, ...]]()
-        self._texts = _Positions[str]()
+        self._catalogs = _Indices[str]()
+        self._namespaces = _Indices[tuple[str, Identifier]]()
+        self._owners = _Indices[str]()
+        self._rules = _Indices[str]()
+        self._rule_sets = _Indices[tuple[int, ...]]()
+        self._texts = _Indices[str]()
         for catalog in document.coverage:
             self.catalog(catalog.name)
         for rule in document.settings.rules:
@@ -85,7 +85,7 @@ class PageData:
         return self._texts[display.printable(text)]
 
     def _directory_and_name(self, location: str | None) -> tuple[int, str] | tuple[None, None]:
-        """Return the index of a location's directory, which many tables share, and its last name."""
+        """Return the index of a directory, which many tables share, and the name in it."""
         if location is None:
             return None, None
         directory, slash, name = display.value(location).rpartition("/")

@@ -17,7 +17,7 @@ from reconciler.output.templating import render_page
 from reconciler.report import charts
 from reconciler.report.data import PageData
 
-_A_PAGE = 50
+_ROWS_SHOWN = 50
 
 
 def render_html(document: AuditDocument) -> str:
@@ -30,33 +30,33 @@ def render_html(document: AuditDocument) -> str:
         severities=[severity.value for severity in Severity],
         rule_titles={rule.name: rule.title for rule in document.settings.rules},
         figures=figures,
-        unread=_unread(document),
+        unread=_unread_count(document),
         incomplete=document.incomplete_catalogs,
-        before=_comparable(document),
+        previous=_comparable_run(document),
         headline=_headline(document),
         cards=charts.breakdown(document, data),
         columns=charts.columns,
         plots=charts.trend(document.history),
-        a_page=_A_PAGE,
+        rows_shown=_ROWS_SHOWN,
         data=data,
     )
 
 
-def _unread(document: AuditDocument) -> str:
-    """Return the number of namespaces, or of other parts, that could not be read."""
+def _unread_count(document: AuditDocument) -> str:
+    """Return, in words, how many namespaces or other parts could not be read."""
     namespaces = sum(catalog.namespaces_unread for catalog in document.coverage)
     return count(namespaces, "namespace") if namespaces else count(len(document.failures), "part")
 
 
-def _comparable(document: AuditDocument) -> RunSummary | None:
+def _comparable_run(document: AuditDocument) -> RunSummary | None:
     """Return the previous run if its figures can be compared: both must be complete."""
-    before = next((run for run in reversed(document.history) if run.run_id != document.run_id), None)
-    return before if before is not None and before.complete and document.complete else None
+    previous = next((run for run in reversed(document.history) if run.run_id != document.run_id), None)
+    return previous if previous is not None and previous.complete and document.complete else None
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A headline figure; ``since`` is its change, None without a run to compare with."""
+    """A headline figure; ``since`` is its change in words, None without a run to compare with."""
 
     label: str
     amount: str
@@ -66,12 +66,12 @@ class Figure:
 
 def _headline(document: AuditDocument) -> Iterator[Figure]:
     """Yield the headline figures, with their change since the last comparable run."""
-    totals, before = document.totals, _comparable(document)
+    totals, previous = document.totals, _comparable_run(document)
     for name in (severity.value for severity in Severity):
         amount = getattr(totals.findings, name)
-        earlier = getattr(before.totals.findings, name) if before else None
+        earlier = getattr(previous.totals.findings, name) if previous else None
         yield _figure(f"{name.capitalize()}s", amount, earlier, figures.number, style=name if amount else "none")
-    for label, name, written in (
+    for label, name, format_amount in (
         ("Tables", "tables", figures.number),
         ("Rows", "rows", figures.number),
         ("Data", "bytes", figures.size),
@@ -81,13 +81,15 @@ def _headline(document: AuditDocument) -> Iterator[Figure]:
     ):
         amount = getattr(totals, name)
         if amount is not None:
-            figure = _figure(label, amount, getattr(before.totals, name) if before else None, written)
+            figure = _figure(label, amount, getattr(previous.totals, name) if previous else None, format_amount)
             yield replace(figure, amount=figures.with_unknown(figure.amount, getattr(totals, f"{name}_unknown", 0)))
 
 
-def _figure(label: str, amount: int, before: int | None, written: Callable[[int], str], *, style: str = "") -> Figure:
+def _figure(
+    label: str, amount: int, earlier: int | None, format_amount: Callable[[int], str], *, style: str = ""
+) -> Figure:
     since = None
-    if before is not None:
-        moved = amount - before
-        since = figures.change(moved, written(abs(moved))) if moved else "no change"
-    return Figure(label, written(amount), since, style)
+    if earlier is not None:
+        difference = amount - earlier
+        since = figures.change(difference, format_amount(abs(difference))) if difference else "no change"
+    return Figure(label, format_amount(amount), since, style)

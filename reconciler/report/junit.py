@@ -1,4 +1,4 @@
-"""The findings of an audit as JUnit XML."""
+"""Render the findings of an audit as JUnit XML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.output.junit import JunitCase, junit_xml
 def render_junit_findings(document: AuditDocument) -> str:
     """Return the findings as test suites, one a rule: errors and warnings fail, notes pass.
 
-    What could not be read fails, too, in the suite ``coverage``.
+    Each read failure is a failed case of the suite ``coverage``.
     """
     cases = [JunitCase("coverage", failure.address, failure.message, failure.message) for failure in document.failures]
     cases += [

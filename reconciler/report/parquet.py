@@ -12,10 +12,10 @@ from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.auditor.evaluate import ABOUT, AMOUNTS
 from reconciler.pipeline.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row
 
-_ABOUT = [("run_id", STRING), ("finished", MOMENT), *ABOUT]
+_COMMON_COLUMNS = [("run_id", STRING), ("finished", MOMENT), *ABOUT]
 FINDINGS = pa.schema(
     [
-        *_ABOUT,
+        *_COMMON_COLUMNS,
         ("rule", STRING),
         ("severity", STRING),
         ("reason", STRING),
@@ -27,7 +27,7 @@ FINDINGS = pa.schema(
 )
 """The columns of ``findings.parquet``; ``file`` and ``line`` are the block's."""
 
-TABLES = pa.schema([*_ABOUT, *((name, LONG) for name in AMOUNTS), ("committed", MOMENT), ("rules", STRINGS)])
+TABLES = pa.schema([*_COMMON_COLUMNS, *((name, LONG) for name in AMOUNTS), ("committed", MOMENT), ("rules", STRINGS)])
 """The columns of ``tables.parquet``."""
 
 
@@ -42,13 +42,13 @@ def write_parquet(document: AuditDocument, folder: Path) -> None:
 
 
 def findings_table(document: AuditDocument) -> pa.Table:
-    """Return the findings as ``FINDINGS``."""
-    return _table(document, map(_finding, document.findings), FINDINGS)
+    """Return the findings as an Arrow table of ``FINDINGS``."""
+    return _table(document, map(_finding_row, document.findings), FINDINGS)
 
 
 def tables_table(document: AuditDocument) -> pa.Table:
-    """Return the tables as ``TABLES``."""
-    return _table(document, map(_row, document.tables), TABLES)
+    """Return the tables as an Arrow table of ``TABLES``."""
+    return _table(document, map(_object_row, document.tables), TABLES)
 
 
 def _table(document: AuditDocument, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
@@ -56,16 +56,17 @@ def _table(document: AuditDocument, rows: Iterable[Row], schema: pa.Schema) -> p
     return pa.Table.from_pylist([{**run, **row} for row in rows], schema)
 
 
-def _finding(finding: Finding) -> Row:
+def _finding_row(finding: Finding) -> Row:
     source = finding.source
     source_columns = {"file": None, "line": None} if source is None else {"file": source.file, "line": source.line}
     return {
-        **_row(finding),
+        **_object_row(finding),
         "severity": finding.severity.value,
         "details": [*finding.details.items()],
         **source_columns,
     }
 
 
-def _row(item: Finding | ReportedTable) -> Row:
+def _object_row(item: Finding | ReportedTable) -> Row:
+    """Return the values of columns that findings and tables share, and more keys."""
     return {**item.model_dump(), "namespace": list(item.namespace), "address": item.address}

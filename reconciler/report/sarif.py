@@ -65,7 +65,7 @@ def render_sarif(document: AuditDocument) -> str:
                 "endTimeUtc": f"{document.finished:%Y-%m-%dT%H:%M:%SZ}",
                 "toolExecutionNotifications": [
                     *map(_notification, document.failures),
-                    *_cut_short(left_out),
+                    *_omission_notifications(left_out),
                     *({"level": "note", "message": _message(note)} for note in document.notes),
                 ],
             }
@@ -87,7 +87,7 @@ def _rule(rule: RuleInfo) -> dict[str, Any]:
 
 
 def _location(finding: Finding, fallback: str) -> dict[str, Any]:
-    """Return where a finding is, in manifest and catalog (section 3.28)."""
+    """Return the location of a finding in manifest and catalog (section 3.28)."""
     source = finding.source
     address = _address(finding)
     return {
@@ -112,8 +112,8 @@ def _address(finding: Finding) -> str:
 
 
 def _properties(finding: Finding) -> dict[str, Any]:
-    known = {"catalog": finding.catalog, "location": finding.location, "owner": finding.owner}
-    texts = {key: display.printable(value) for key, value in known.items() if value is not None}
+    values = {"catalog": finding.catalog, "location": finding.location, "owner": finding.owner}
+    texts = {key: display.printable(value) for key, value in values.items() if value is not None}
     details = {display.key(key): display.value(value) for key, value in finding.details.items()}
     return {**texts, "remedy": display.printable(finding.remedy), **({"details": details} if details else {})}
 
@@ -128,7 +128,8 @@ def _notification(failure: ReadFailure) -> dict[str, Any]:
     }
 
 
-def _cut_short(left_out: int) -> list[dict[str, Any]]:
+def _omission_notifications(left_out: int) -> list[dict[str, Any]]:
+    """Return a warning about ``left_out`` findings, nothing if there are none."""
     if not left_out:
         return []
     text = f"{left_out:,} more findings are not in this file; the report counts all of them."

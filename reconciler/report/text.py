@@ -9,7 +9,7 @@ from reconciler.auditor.records import Severity
 from reconciler.model import figures
 from reconciler.model.display import count
 
-_MOST_NAMED = 10
+_MAX_LISTED = 10
 
 
 def summary_lines(document: AuditDocument) -> Iterator[str]:
@@ -28,8 +28,8 @@ def summary_lines(document: AuditDocument) -> Iterator[str]:
     if document.suppressed:
         suppressed = sum(suppression.findings for suppression in document.suppressed)
         yield f"{count(suppressed, 'finding')} suppressed by the manifest."
-    if gone := sum(finding.gone for finding in document.past):
-        yield f"{count(gone, 'finding')} gone since {figures.moment(document.history[-2].finished)}."
+    if gone_count := sum(finding.gone for finding in document.past):
+        yield f"{count(gone_count, 'finding')} gone since {figures.moment(document.history[-2].finished)}."
     if not findings.total:
         yield "No findings."
         return
@@ -41,21 +41,21 @@ def summary_lines(document: AuditDocument) -> Iterator[str]:
 
 def worst_lines(document: AuditDocument) -> Iterator[str]:
     """Yield the most severe findings with their remedies, as many as fit a terminal."""
-    grave = [finding for finding in document.findings if finding.severity is not Severity.NOTE]
-    for finding in grave[:_MOST_NAMED]:
+    severe = [finding for finding in document.findings if finding.severity is not Severity.NOTE]
+    for finding in severe[:_MAX_LISTED]:
         yield ""
         yield f"{finding.severity.value}: {finding.rule}: {finding.address}"
         yield f"  {finding.reason}"
         yield f"  {finding.remedy}"
-    if len(grave) > _MOST_NAMED:
+    if len(severe) > _MAX_LISTED:
         yield ""
-        yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings, which --out DIR writes to a report"
+        yield f"and {len(severe) - _MAX_LISTED:,} more errors and warnings, which --out DIR writes to a report"
 
 
 def remark_lines(document: AuditDocument) -> Iterator[str]:
     """Yield the notes and the failures, as many as fit a terminal."""
     failures = [f"{failure.address}: {failure.message}" for failure in document.failures]
     for lines in (document.notes, failures):
-        yield from lines[:_MOST_NAMED]
-        if len(lines) > _MOST_NAMED:
-            yield f"and {len(lines) - _MOST_NAMED:,} more, which are in the report"
+        yield from lines[:_MAX_LISTED]
+        if len(lines) > _MAX_LISTED:
+            yield f"and {len(lines) - _MAX_LISTED:,} more, which are in the report"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reconciler.arrow_types.tree import ArrowType, Foreign
+from reconciler.arrow_types.tree import ArrowType, ForeignType
 from reconciler.backends.spark_types import SparkType, from_json, from_name, parse_arrow_type, to_spark
 from reconciler.model.columns import Column, Schema, ShownColumn, ShownColumns
 
@@ -67,7 +67,7 @@ def _column(field: Column, position: int) -> dict[str, Any]:
     kind = parse_arrow_type(field.type)
     shown = to_spark(kind)
     metadata = dict(field.metadata)
-    if not _is_exact(kind) and not isinstance(kind, Foreign):
+    if not _is_exact(kind) and not isinstance(kind, ForeignType):
         metadata[ARROW_TYPE] = field.type
     spark_field = {"name": field.name, "type": shown.json, "nullable": field.nullable, "metadata": metadata}
     column = {
@@ -114,10 +114,10 @@ def _type_of(column: Mapping[str, Any], spark_field: Mapping[str, Any], exact: s
     """Return the recorded Arrow type if it still fits Unity's, else the nearest one."""
     try:
         recorded = parse_arrow_type(exact)
-        if not isinstance(recorded, Foreign) and to_spark(recorded).json == spark_field.get("type"):
+        if not isinstance(recorded, ForeignType) and to_spark(recorded).json == spark_field.get("type"):
             return str(recorded)
         nearest = str(from_json(spark_field["type"]) if "type" in spark_field else _type_by_name(column))
-        return "string" if isinstance(parse_arrow_type(nearest), Foreign) else nearest
+        return "string" if isinstance(parse_arrow_type(nearest), ForeignType) else nearest
     except RecursionError:  # nested deeper than any type that can be worked with
         return "string"
 
