@@ -15,7 +15,7 @@ from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
 from reconciler.model.policies import Policies
 from reconciler.pipeline.reading import result_or_error
-from reconciler.storage import has_driver, place_of
+from reconciler.storage import has_driver, resolve_location
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -172,7 +172,7 @@ def searchable_roots(
                     f"Orphans were not looked for below {locations.redact(root)} of {catalog.name}: {problem}"
                 )
                 continue
-            directory = place_of(root).rstrip("/") + "/"
+            directory = resolve_location(root).rstrip("/") + "/"
             roots.append((directory, root not in closed, SearchedRoot(catalog.name, root)))
     searched: list[SearchedRoot] = []
     skipped: list[str] = []

@@ -93,7 +93,7 @@ def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
     for chunk in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
         tables = [row for row in chunk if row["kind"] in (rows.TABLE, rows.FOREIGN)]
         other_rows = (row for row in chunk if row["kind"] not in (rows.TABLE, rows.FOREIGN))
-        places = storage.places_of([row["location"] or "" for row in tables])
+        places = storage.resolve_locations([row["location"] or "" for row in tables])
         yield record_batch(chain(map(_live_entry, tables, places), other_rows), _CATALOG_CONTENT)
 
 
@@ -131,7 +131,7 @@ def _live_entry(row: Row, place: str) -> Row:
 
 
 def _block_entry(catalog: str, block: DesiredTable) -> Row:
-    data_place = None if block.location is None else locations.objects_of(storage.place_of(block.location))
+    data_place = None if block.location is None else locations.objects_of(storage.resolve_location(block.location))
     identity = _identity(catalog, block.id)
     return {**identity, "block": pickle.dumps(block), "location": block.location, "data_place": data_place}
 

@@ -75,12 +75,12 @@ def find_orphans(
         spark: the session to work in; None for this process.
         search: where to search.
         catalogs: the catalogs by name.
-        claims: the places of entries and blocks (``storage.place_of``) as ``data_place``, and whether each is
+        claims: the places of entries and blocks (``storage.resolve_location``) as ``data_place``, and whether each is
             ``closed``, so that nothing below it is searched.
     """
     lister = _Lister(
         {name: catalog.options for name, catalog in catalogs.items()},
-        frozenset(map(storage.place_of, search.closed)),
+        frozenset(map(storage.resolve_location, search.closed)),
     )
     configured = [root for catalog in catalogs.values() for root in catalog.roots]
     result = OrphanSearchResult()
@@ -199,7 +199,7 @@ class _Lister:
             yield _listed_row(_DATASET, catalog, directory)
         if content.is_data:
             yield _listed_row(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
-        for below, place in zip(content.below, storage.places_of(content.below), strict=True):
+        for below, place in zip(content.below, storage.resolve_locations(content.below), strict=True):
             if as_unicode(below) != below:
                 yield _failure_row(catalog, below, "its name is not Unicode")
             elif place not in self.closed:
@@ -207,7 +207,12 @@ class _Lister:
 
 
 def _listed_row(kind: str, catalog: str, location: str, place: str | None = None) -> Row:
-    return {"kind": kind, "catalog": catalog, "location": location, "data_place": place or storage.place_of(location)}
+    return {
+        "kind": kind,
+        "catalog": catalog,
+        "location": location,
+        "data_place": place or storage.resolve_location(location),
+    }
 
 
 def _failure_row(catalog: str, directory: str, reason: str) -> Row:

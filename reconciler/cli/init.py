@@ -26,11 +26,11 @@ def command(impl: str, name: str | None, out: str | None) -> None:
       lancens init
       lancens init --impl glue -o prod.yaml
     """
-    from reconciler.writing.export import name_after
+    from reconciler.writing.export import name_from_folder
     from reconciler.writing.starting import first_manifest
 
     check_new_manifest(out, "init")
-    write_result(first_manifest(impl, name_after(name or Path.cwd().name)), out)
+    write_result(first_manifest(impl, name_from_folder(name or Path.cwd().name)), out)
     if out is not None:
         print_line(
             f"Wrote {out}. Fill in its `config`; then `lancens import --append {out}` adds what is there.", err=True

@@ -28,7 +28,7 @@ def find_unregistered(
 
     Args:
         backend: the catalog.
-        taken_places: the places (``storage.place_of``, ``locations.objects_of``) of the tables of all catalogs.
+        taken_places: the places (``storage.resolve_location``, ``locations.objects_of``) of the tables of all catalogs.
         live: the catalog's objects, whose names are taken.
         parallelism: how many directories are listed at once.
 
@@ -56,7 +56,7 @@ def _unregistered_paths(
         level = [directory for listing in listings for directory in listing.below]
         if not level:
             break
-    places = zip(datasets, storage.places_of(datasets), strict=True)
+    places = zip(datasets, storage.resolve_locations(datasets), strict=True)
     return sorted(dataset for dataset, place in places if place not in taken_places)
 
 

@@ -176,7 +176,7 @@ def replan(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
-    places_of: Callable[[RecordedCatalog], PresentLocations],
+    locate_tables: Callable[[RecordedCatalog], PresentLocations],
     shown: Mapping[str, str],
 ) -> Plan:
     """Replan a saved plan; return it with real locations and with the secret values of its changes.
@@ -187,7 +187,7 @@ def replan(
         thresholds: those of the manifest.
         catalogs: the catalogs that the plan changes and those they mirror, without live state and facts, each with the
             leftovers of interrupted runs that the plan removes and the catalog confirms.
-        places_of: returns the locations of the tables in question and where symbolic links lead now; opens no storage.
+        locate_tables: returns the current locations of the tables in question and symbolic links; opens no storage.
         shown: what the plan shows for resolved locations (see ``placeholders.hide_locations``).
 
     Raises:
@@ -200,7 +200,7 @@ def replan(
     derived = (
         _replan_jobs(plan, manifest, thresholds, sources)
         if plan.options.maintain
-        else _replan_changes(plan, manifest, thresholds, catalogs, places_of, moved)
+        else _replan_changes(plan, manifest, thresholds, catalogs, locate_tables, moved)
     )
     if next(_errors(plan, derived), None) is not None:
         if moved:
@@ -218,7 +218,7 @@ def _replan_changes(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
-    places_of: Callable[[RecordedCatalog], PresentLocations],
+    locate_tables: Callable[[RecordedCatalog], PresentLocations],
     moved: list[str],
 ) -> Plan:
     """Return the plan of `apply` in the recorded states; add the locations to ``moved`` that it is not based on."""
@@ -233,8 +233,8 @@ def _replan_changes(
         recorded = _recorded_catalog(
             plan, planning.with_planned_data(planning.with_mirror(source, stored_names)), leftovers
         )
-        present = places_of(recorded)
-        moved += _moved_places(recorded, present.tables)
+        present = locate_tables(recorded)
+        moved += _changed_locations(recorded, present.tables)
         planning.add(*_replan_catalog(recorded, present))
     return planning.plan(manifest, thresholds, plan.options)
 
@@ -257,10 +257,10 @@ def _replan_jobs(
     return plan_jobs(manifest, thresholds, plan.options, plan.catalogs, tables)
 
 
-def _moved_places(recorded: RecordedCatalog, places: Mapping[Identifier, TableFacts]) -> Iterator[str]:
+def _changed_locations(recorded: RecordedCatalog, present: Mapping[Identifier, TableFacts]) -> Iterator[str]:
     """Yield a line for each location that the catalog chooses or takes otherwise than when the plan was made."""
     for question in recorded.questions.storage:
-        entry, facts = recorded.entries.get(question.table.id), places[question.table.id]
+        entry, facts = recorded.entries.get(question.table.id), present[question.table.id]
         if entry is None:
             continue
         planned, now = (locations.redact(text) or "none" for text in (entry.destination, facts.location))
@@ -270,12 +270,12 @@ def _moved_places(recorded: RecordedCatalog, places: Mapping[Identifier, TableFa
             yield f"  {entry.address}   location   {now} is refused now: {facts.problem}"
 
 
-def _replan_catalog(recorded: RecordedCatalog, places: PresentLocations) -> tuple[CatalogInput, CatalogPlan]:
+def _replan_catalog(recorded: RecordedCatalog, present: PresentLocations) -> tuple[CatalogInput, CatalogPlan]:
     """Return the plan of a catalog in its recorded states, and the input that it was made from."""
     source, questions, outcomes = recorded.source, recorded.questions, recorded.compared.outcomes
-    source = replace(source, facts=replace(source.facts, places=places.links))
+    source = replace(source, facts=replace(source.facts, places=present.links))
     tables = {
-        question.table.id: _recorded_facts(recorded, question, places.tables[question.table.id])
+        question.table.id: _recorded_facts(recorded, question, present.tables[question.table.id])
         for question in questions.storage
     }
     recorded.compared.answer(CatalogContext.of(source), questions, Answers(tables))

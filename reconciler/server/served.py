@@ -141,5 +141,5 @@ class ServedNamespace(CatalogNamespace):
 
 def _stays_below(root: str, location: str) -> bool:
     """Return if ``location`` is below ``root``, also with symbolic links followed."""
-    real_paths = storage.place_of(root), storage.place_of(location)
+    real_paths = storage.resolve_location(root), storage.resolve_location(location)
     return locations.is_under(root, location) and locations.is_under(*real_paths)

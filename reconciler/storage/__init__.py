@@ -40,8 +40,8 @@ from reconciler.storage.files import (
     is_object,
     list_directory,
     local_path,
-    place_of,
-    places_of,
+    resolve_location,
+    resolve_locations,
     resolved_links,
     session_at,
 )

@@ -60,15 +60,15 @@ def _follow_links(path: str) -> str:
         return path
 
 
-def place_of(location: str) -> str:
-    """Return one location normalised, with symbolic links followed."""
-    return places_of([location])[0]
+def resolve_location(location: str) -> str:
+    """Return ``location`` normalised, with its symbolic links followed."""
+    return resolve_locations([location])[0]
 
 
-def places_of(paths: Sequence[str]) -> list[str]:
-    """Return :func:`place_of` for each location; each parent directory is resolved once."""
-    elsewhere = resolved_links(paths)
-    return [elsewhere.get(place, place) for place in map(locations.normalise, paths)]
+def resolve_locations(paths: Sequence[str]) -> list[str]:
+    """Return :func:`resolve_location` of each path; resolve each parent directory only once."""
+    targets = resolved_links(paths)
+    return [targets.get(path, path) for path in map(locations.normalise, paths)]
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:

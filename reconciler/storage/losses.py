@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
-from reconciler.storage.files import place_of, session_at, version_of
+from reconciler.storage.files import resolve_location, session_at, version_of
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
 
@@ -123,7 +123,7 @@ class FileListing:
         self.file_sizes: Mapping[str, int] = sizes_by_path(dataset)
         self.problem: str | None = None
         self._location, self._options = location, options
-        self._place = place_of(location)
+        self._place = resolve_location(location)
         self._session = dataset.new_file_session()
         self._sessions: dict[str, Any] = {}
         self._states_elsewhere: dict[Key, _FileState] = {}
@@ -213,7 +213,7 @@ class FileListing:
         """Return the base path of each base id of a version; None is the id of the branch itself."""
         bases: dict[int | None, _BasePath] = {None: _BasePath("", branch_folder)}
         for number, base in version.base_paths().items():
-            place, data = place_of(base.path), f"{DATA}/" if base.is_dataset_root else ""
+            place, data = resolve_location(base.path), f"{DATA}/" if base.is_dataset_root else ""
             inside = place == self._place or locations.is_under(self._place, place)
             below = place.removeprefix(self._place).strip("/")
             bases[number] = _BasePath("", below and f"{below}/", data) if inside else _BasePath(base.path, "", data)

@@ -15,7 +15,7 @@ from typing import Any
 
 from reconciler.model import locations
 from reconciler.model.admission import admission_of
-from reconciler.storage.files import local_path, place_of, places_of
+from reconciler.storage.files import local_path, resolve_location, resolve_locations
 from reconciler.storage.pylance import VERSION_GONE, connection_of, repeated
 
 _MAX_SHOWN = 3
@@ -72,16 +72,16 @@ def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = No
     if not places:
         return
     admission = admission_of(options)
-    admission = replace(admission, roots=tuple(places_of(admission.roots)))
-    refused = [place for place in places if not admission.admits(place_of(location), place)]
+    admission = replace(admission, roots=tuple(resolve_locations(admission.roots)))
+    refused = [place for place in places if not admission.admits(resolve_location(location), place)]
     if refused:
         raise PlaceRefusedError(refused)
 
 
 def _places_outside(location: str, named: Iterable[str]) -> list[str]:
     """Return which of the ``named`` places are outside the directory of a dataset."""
-    places = places_of([*named])
-    directory = place_of(location) if places else ""
+    places = resolve_locations([*named])
+    directory = resolve_location(location) if places else ""
     return [place for place in dict.fromkeys(places) if place != directory and not locations.is_under(directory, place)]
 
 

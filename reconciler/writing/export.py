@@ -32,11 +32,11 @@ version: 1
 ID_COMMENT = "# tells this manifest from others of its name; never change it, and never copy it to another manifest"
 _INDENT = "  "
 # Each namespace is two levels of nesting, below three others.
-_MOST_LEVELS = (MAX_DEPTH - 8) // 2
-_LONGEST_KEY = 1000  # A longer key needs YAML's `?`.
+_MAX_LEVELS = (MAX_DEPTH - 8) // 2
+_MAX_KEY_LENGTH = 1000  # A longer key needs YAML's `?`.
 _PLAIN = re.compile(r"(?:[A-Za-z_]|\.{0,2}/)(?:[A-Za-z0-9_./%+=-]|:(?=[A-Za-z0-9_./-]))*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_TEXT = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_RESERVED_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,16 @@ class ExportCatalog:
         name: its name in the manifest.
         impl: the name of its implementation; None where the manifest has ``impl`` and ``config`` already.
         config: text with placeholders, as in a manifest.
-        snapshot: the objects to write blocks for.
+        snapshot: the live objects to write blocks for.
         scope: the part of the catalog that the manifest covers.
-        places: the text of a table's location with placeholders, instead of the live one; None to leave it out.
+        location_texts: the text, with placeholders, to write instead of the live location of a table; None to write
+            none.
         schemas: the columns to write, by table.
-        tags: those that lancens set, by table.
-        remarks: a comment above a table.
-        is_followed: policies are written instead of blocks, and nothing is pruned.
-        templates: the text to write instead of a property's value, by key and value.
-        capabilities: of the catalog.
+        tags: the targets of tags that lancens set, by table and name.
+        remarks: the comment to write above a table.
+        as_policies: write policies instead of blocks, and prune nothing.
+        templates: the text, with placeholders, to write instead of a value, by the key and value of a property.
+        capabilities: those of the catalog.
     """
 
     name: str
@@ -63,11 +64,11 @@ class ExportCatalog:
     config: Mapping[str, str] = field(repr=False)
     snapshot: Snapshot = field(repr=False)
     scope: Scope
-    places: Mapping[Identifier, str | None] = field(default_factory=dict, repr=False)
+    location_texts: Mapping[Identifier, str | None] = field(default_factory=dict, repr=False)
     schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
     tags: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
     remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
-    is_followed: bool = False
+    as_policies: bool = False
     templates: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
 
@@ -77,7 +78,7 @@ def new_id() -> str:
     return secrets.token_hex(6)
 
 
-def name_after(folder: str) -> str:
+def name_from_folder(folder: str) -> str:
     """Return the name of a new manifest in a folder."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(folder).name).strip("-")
     return name if check_name(name) is None else "lancens"
@@ -91,25 +92,25 @@ def to_yaml(name: str, catalogs: Sequence[ExportCatalog], identity: str | None =
     owned property that is not in the manifest.
     """
     variables: set[str] = set()
-    blocks = [_block(scalar(catalog.name), _CatalogWriter(catalog, variables).lines()) for catalog in catalogs]
+    blocks = [_block_lines(scalar(catalog.name), _CatalogWriter(catalog, variables).lines()) for catalog in catalogs]
     head = [f"name: {scalar(name)}", *([f"id: {scalar(identity)}  {ID_COMMENT}"] if identity else [])]
-    lines = [*head, *_block("catalogs", chain.from_iterable(blocks))]
+    lines = [*head, *_block_lines("catalogs", chain.from_iterable(blocks))]
     return HEADER + "\n".join(lines) + "\n"
 
 
 def scalar(text: str) -> str:
     """Return ``text`` as a YAML scalar that every reader reads as text."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED_WORDS:
         return text
-    return _quoted_always(text)
+    return _quote(text)
 
 
-def _value(text: str) -> str:
+def _escaped_scalar(text: str) -> str:
     """Return ``text`` as a scalar without placeholders."""
     return scalar(escape(text))
 
 
-def _cannot_hold(text: str) -> str | None:
+def _unprintable_problem(text: str) -> str | None:
     return "it holds characters that cannot be written" if UNPRINTABLE.search(text) else None
 
 
@@ -138,148 +139,155 @@ class _CatalogWriter:
         catalog = self._catalog
         if catalog.impl is not None:
             yield f"impl: {scalar(catalog.impl)}"
-            yield from _block("config", self._config())
+            yield from _block_lines("config", self._config_lines())
         if not catalog.scope.is_everything:
-            yield f"scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
-        yield from (f"# {_comment(note)}" for note in catalog.snapshot.notes)
-        yield from self._policies() if catalog.is_followed else self._children(())
+            yield f"scope: [{', '.join(_quote(pattern) for pattern in catalog.scope.patterns)}]"
+        yield from (f"# {_comment_text(note)}" for note in catalog.snapshot.notes)
+        yield from self._policy_lines() if catalog.as_policies else self._child_lines(())
 
-    def _policies(self) -> Iterator[str]:
+    def _policy_lines(self) -> Iterator[str]:
         """Yield a policy for each table with properties: its values are compared, and nobody owns the table."""
         yield "prune: never"
         policies: list[str] = []
         for _, live in sorted(self._catalog.snapshot.tables.items()):
             match = "/".join(live.id)
-            properties = [*self._properties(live)]
-            if any(_cannot_hold(name) or set("*?") & set(name) for name in live.id) or _are_comments(properties):
+            properties = [*self._property_lines(live)]
+            if any(_unprintable_problem(name) or set("*?") & set(name) for name in live.id) or _are_comments(
+                properties
+            ):
                 continue
-            policies += [f"- match: {_quoted_always(escape(match))}", *(_INDENT + line for line in properties)]
+            policies += [f"- match: {_quote(escape(match))}", *(_INDENT + line for line in properties)]
         if policies:
-            yield from _block("policies", policies)
+            yield from _block_lines("policies", policies)
 
-    def _config(self) -> Iterator[str]:
+    def _config_lines(self) -> Iterator[str]:
         for key, text in self._catalog.config.items():
             plain = plain_key(self._catalog.impl or "", key)
             if is_secret_config(plain, text) and is_literal(parse_template(text)):
-                yield from self._placeholder(key, [plain])
+                yield from self._placeholder_lines(key, [plain])
             else:
                 yield f"{scalar(key)}: {scalar(text)}"
 
-    def _placeholder(self, key: str, path: Sequence[str]) -> Iterator[str]:
+    def _placeholder_lines(self, key: str, path: Sequence[str]) -> Iterator[str]:
         """Yield ``key`` with a placeholder instead of its value; ``path`` is its path in the catalog."""
         names = (self._catalog.name, *path)
         variable = re.sub(r"[^A-Z0-9]+", "_", "_".join(("LANCENS", *names)).upper())
         if variable in self._variables:  # `a-b` and `a_b` are two secrets
             variable += f"_{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8].upper()}"
         self._variables.add(variable)
-        yield f"# `{_comment(key)}` is a secret; set it in the environment."
+        yield f"# `{_comment_text(key)}` is a secret; set it in the environment."
         yield f'{scalar(key)}: "${{env:{variable}}}"'
 
     # ---- below a namespace or the root
 
-    def _children(self, parent: Identifier) -> Iterator[str]:
+    def _child_lines(self, parent: Identifier) -> Iterator[str]:
         for kind, names, write in (
-            ("table", self._tables, self._table),
-            ("namespace", self._namespaces, self._namespace),
+            ("table", self._tables, self._table_lines),
+            ("namespace", self._namespaces, self._namespace_lines),
         ):
             lines = [
-                line for name in sorted(names.get(parent, ())) for line in self._named(kind, (*parent, name), write)
+                line
+                for name in sorted(names.get(parent, ()))
+                for line in self._named_lines(kind, (*parent, name), write)
             ]
-            yield from lines if _are_comments(lines) else _block(f"{kind}s", lines)
+            yield from lines if _are_comments(lines) else _block_lines(f"{kind}s", lines)
 
-    def _named(self, kind: str, identifier: Identifier, write: Callable[[Identifier], Iterator[str]]) -> Iterator[str]:
-        """Yield the lines of ``write``, a comment instead for an invalid name."""
+    def _named_lines(
+        self, kind: str, identifier: Identifier, write: Callable[[Identifier], Iterator[str]]
+    ) -> Iterator[str]:
+        """Yield the lines that ``write`` returns for a valid name, else a comment."""
         name, parent = identifier[-1], identifier[:-1]
-        reason = check_name(name) or _cannot_hold(name)
-        if reason is None and len(parent) >= _MOST_LEVELS:
-            reason = f"it is more than {_MOST_LEVELS} levels deep"
+        reason = check_name(name) or _unprintable_problem(name)
+        if reason is None and len(parent) >= _MAX_LEVELS:
+            reason = f"it is more than {_MAX_LEVELS} levels deep"
         if reason is None:
             yield from write(identifier)
         else:
             yield f"# {kind} {display.message(json.dumps(name))} is left out: {reason}"
 
-    def _namespace(self, identifier: Identifier) -> Iterator[str]:
+    def _namespace_lines(self, identifier: Identifier) -> Iterator[str]:
         live = self._catalog.snapshot.namespaces.get(identifier)
         lines: list[str] = []
         if live is not None:
             kinds = self._capabilities.namespace_kinds
             if live.kind is not None and kinds is not None and live.kind != kinds[live.id not in self._namespaces]:
-                lines.append(f"kind: {_value(live.kind)}")
+                lines.append(f"kind: {_escaped_scalar(live.kind)}")
             if len(identifier) > self._capabilities.fixed_levels:
-                lines += self._properties(live)
-        yield from _block(scalar(identifier[-1]), [*lines, *self._children(identifier)])
+                lines += self._property_lines(live)
+        yield from _block_lines(scalar(identifier[-1]), [*lines, *self._child_lines(identifier)])
 
-    def _table(self, identifier: Identifier) -> Iterator[str]:
+    def _table_lines(self, identifier: Identifier) -> Iterator[str]:
         live, key = self._catalog.snapshot.tables[identifier], scalar(identifier[-1])
         if live.id in self._catalog.remarks:
-            yield f"# {_comment(self._catalog.remarks[live.id])}"
-        location = self._catalog.places.get(live.id, escape(live.location))
+            yield f"# {_comment_text(self._catalog.remarks[live.id])}"
+        location = self._catalog.location_texts.get(live.id, escape(live.location))
         columns = self._catalog.schemas.get(live.id, ())
-        properties = [*_tags(self._catalog.tags.get(live.id, {})), *self._properties(live)]
+        properties = [*_tag_lines(self._catalog.tags.get(live.id, {})), *self._property_lines(live)]
         if location is not None and not columns and not properties and not _location_problem(location):
-            yield f"{key}: {{location: {_quoted_always(location)}}}"
+            yield f"{key}: {{location: {_quote(location)}}}"
         else:
-            yield from _block(key, [*_location(location), *_schema(columns), *properties])
+            yield from _block_lines(key, [*_location_lines(location), *_schema_lines(columns), *properties])
 
-    def _properties(self, live: LiveNamespace | LiveTable) -> Iterator[str]:
-        is_owned, ours = ownership.owner_of(live.properties) is not None, ownership.recorded_keys(live.properties)
-        secret = ownership.recorded_secrets(live.properties)
-        written: list[str] = []
+    def _property_lines(self, live: LiveNamespace | LiveTable) -> Iterator[str]:
+        is_owned, owned_keys = ownership.owner_of(live.properties) is not None, ownership.recorded_keys(live.properties)
+        secret_keys = ownership.recorded_secrets(live.properties)
+        lines: list[str] = []
         for key, value in sorted(live.properties.items()):
             if ownership.is_reserved_key(key):
                 continue
-            key_problem = _cannot_be_key(key)
-            is_secret = key in secret or is_sensitive(key, value) or is_stand_in(value)
-            problem = key_problem or ("its value looks like a secret" if is_secret else _cannot_hold(value))
+            key_problem = _key_problem(key)
+            is_secret = key in secret_keys or is_sensitive(key, value) or is_stand_in(value)
+            problem = key_problem or ("its value looks like a secret" if is_secret else _unprintable_problem(value))
             if isinstance(live, LiveNamespace) and key in self._catalog.capabilities.namespace_places:
                 problem = problem or locations.problem(value)
             if problem is None:
                 text = self._catalog.templates.get((key, value)) or escape(value)
-                written.append(f"{scalar(key)}: {scalar(text)}")
-            elif key_problem is None and (is_owned or key in ours):
-                written += self._placeholder(key, [*live.id, key])
+                lines.append(f"{scalar(key)}: {scalar(text)}")
+            elif key_problem is None and (is_owned or key in owned_keys):
+                lines += self._placeholder_lines(key, [*live.id, key])
             else:
-                yield f"# property {display.message(json.dumps(key[:_LONGEST_KEY]))} is left out: {problem}"
-        if written:
-            yield from _block("properties", written)
+                yield f"# property {display.message(json.dumps(key[:_MAX_KEY_LENGTH]))} is left out: {problem}"
+        if lines:
+            yield from _block_lines("properties", lines)
 
 
 def _location_problem(location: str) -> str | None:
-    return locations.table_problem(location) or _cannot_hold(location)
+    return locations.table_problem(location) or _unprintable_problem(location)
 
 
-def _location(location: str | None) -> Iterator[str]:
+def _location_lines(location: str | None) -> Iterator[str]:
     if location is not None:
         reason = _location_problem(location)
         yield f"# location is left out: {reason}" if reason else f"location: {scalar(location)}"
 
 
-def _schema(columns: Schema) -> Iterator[str]:
+def _schema_lines(columns: Schema) -> Iterator[str]:
     """Yield all columns or, where one cannot be written, none: part of a schema is a different schema."""
     problem = next(filter(None, map(_column_problem, columns)), None)
     if problem is not None:
-        yield f"# schema is left out: {_comment(problem)}"
+        yield f"# schema is left out: {_comment_text(problem)}"
     elif columns:
-        yield from _block("schema", map(_column, columns))
+        yield from _block_lines("schema", map(_column_line, columns))
 
 
-def _tags(targets: Mapping[str, str]) -> Iterator[str]:
+def _tag_lines(targets: Mapping[str, str]) -> Iterator[str]:
     if targets:
-        parsed = {name: TagTarget.of(target) for name, target in targets.items()}
+        tags = {name: TagTarget.of(target) for name, target in targets.items()}
         lines = (
-            f"{scalar(name)}: {{branch: {_value(tag.branch)}, version: {tag.version}}}" for name, tag in parsed.items()
+            f"{scalar(name)}: {{branch: {_escaped_scalar(tag.branch)}, version: {tag.version}}}"
+            for name, tag in tags.items()
         )
-        yield from _block("tags", lines)
+        yield from _block_lines("tags", lines)
 
 
-def _column(column: Column) -> str:
-    written = [f"name: {_quoted_where_needed(column.name)}", f"type: {_quoted_where_needed(column.type)}"]
+def _column_line(column: Column) -> str:
+    parts = [f"name: {_quote_in_brackets(column.name)}", f"type: {_quote_in_brackets(column.type)}"]
     if not column.nullable:
-        written.append("nullable: false")
+        parts.append("nullable: false")
     if column.metadata:
-        pairs = (f"{_quoted_always(key)}: {_quoted_always(escape(value))}" for key, value in column.metadata.items())
-        written.append(f"metadata: {{{', '.join(pairs)}}}")
-    return f"- {{{', '.join(written)}}}"
+        pairs = (f"{_quote(key)}: {_quote(escape(value))}" for key, value in column.metadata.items())
+        parts.append(f"metadata: {{{', '.join(pairs)}}}")
+    return f"- {{{', '.join(parts)}}}"
 
 
 def _column_problem(column: Column) -> str | None:
@@ -287,7 +295,7 @@ def _column_problem(column: Column) -> str | None:
     if any(is_sensitive(*pair) for pair in column.metadata.items()):
         return f"the metadata of column {json.dumps(column.name)} looks like a secret"
     texts = (column.name, *(text for pair in column.metadata.items() for text in pair))
-    if any(map(_cannot_hold, texts)) or any(_cannot_be_key(key) for key in column.metadata):
+    if any(map(_unprintable_problem, texts)) or any(_key_problem(key) for key in column.metadata):
         return f"column {json.dumps(column.name)} holds characters that cannot be written"
     try:
         make_column(check_column_name(column.name), column.type, column.nullable, column.metadata)
@@ -296,18 +304,18 @@ def _column_problem(column: Column) -> str | None:
     return None
 
 
-def _quoted_where_needed(text: str) -> str:
+def _quote_in_brackets(text: str) -> str:
     """Return ``text`` as a scalar that is valid inside of brackets, plain where it is one word."""
-    return text if _WORD.fullmatch(text) and text.lower() not in _NOT_TEXT else _quoted_always(escape(text))
+    return text if _WORD.fullmatch(text) and text.lower() not in _RESERVED_WORDS else _quote(escape(text))
 
 
-def _cannot_be_key(key: str) -> str | None:
-    return "the key is empty or too long" if not key or len(key) > _LONGEST_KEY else _cannot_hold(key)
+def _key_problem(key: str) -> str | None:
+    return "the key is empty or too long" if not key or len(key) > _MAX_KEY_LENGTH else _unprintable_problem(key)
 
 
-def _block(key: str, below: Iterable[str]) -> Iterator[str]:
+def _block_lines(key: str, children: Iterable[str]) -> Iterator[str]:
     """Yield ``key`` with the lines below it, ``{}`` where those are comments only."""
-    lines = list(below)
+    lines = list(children)
     yield f"{key}: {{}}" if _are_comments(lines) else f"{key}:"
     yield from (_INDENT + line for line in lines)
 
@@ -316,10 +324,10 @@ def _are_comments(lines: Sequence[str]) -> bool:
     return all(line.lstrip().startswith("#") for line in lines)
 
 
-def _quoted_always(text: str) -> str:
+def _quote(text: str) -> str:
     """Return ``text`` as a quoted scalar, valid inside of brackets, with every character visible."""
     return display.message(json.dumps(text, ensure_ascii=False))
 
 
-def _comment(text: str) -> str:
+def _comment_text(text: str) -> str:
     return display.message(" ".join(UNPRINTABLE.sub("?", text).split()))

@@ -31,7 +31,7 @@ from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import location_hider
-from reconciler.writing.export import ExportCatalog, name_after, to_yaml
+from reconciler.writing.export import ExportCatalog, name_from_folder, to_yaml
 from reconciler.writing.importable import (
     Identity,
     identity_of,
@@ -232,7 +232,7 @@ def _identity(
     """
     if not is_service and not options.unmanaged:
         return Identity(manifest.name, manifest.identity)
-    name, snapshots = options.name or name_after(folder), [live.snapshot for live in lives]
+    name, snapshots = options.name or name_from_folder(folder), [live.snapshot for live in lives]
     if options.extended is not None and catalog is not None:
         return Identity(name, options.extended.identity, catalog)
     if options.name is None or options.unmanaged:
@@ -356,11 +356,13 @@ def _missing_root_message(live: _ImportedCatalog) -> str | None:
 def _add_unregistered(lives: Sequence[_ImportedCatalog], parallelism: int) -> None:
     """Add the datasets without an entry to the catalog whose root they are under."""
     entered = [table.location for live in lives for table in live.snapshot.tables.values()]
-    known_locations = {*map(locations.objects_of, storage.places_of(entered))}
+    known_locations = {*map(locations.objects_of, storage.resolve_locations(entered))}
     for live in lives:
         with live.spec.errors():
             live.unregistered = find_unregistered(live.backend, known_locations, live.snapshot, parallelism)
-        known_locations.update(storage.places_of([table.location for table in live.unregistered.tables.values()]))
+        known_locations.update(
+            storage.resolve_locations([table.location for table in live.unregistered.tables.values()])
+        )
         live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.unregistered.tables})
 
 
@@ -405,11 +407,11 @@ def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
         live.config_texts if is_new else {},
         live.chosen,
         live.scope if is_new else EVERYTHING,
-        places=dict(zip(live.chosen.tables, texts_of_locations, strict=True)),
+        location_texts=dict(zip(live.chosen.tables, texts_of_locations, strict=True)),
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         tags=_tags(live, options.parallelism),
         remarks=dict.fromkeys(live.unregistered.tables, _UNREGISTERED),
-        is_followed=options.policies,
+        as_policies=options.policies,
         templates=templates,
         capabilities=live.backend.capabilities(),
     )

@@ -1,4 +1,4 @@
-"""Write a first manifest: valid as it is, with comments for what can be added."""
+"""Write a first manifest for `lancens init`: valid as it is, with comments for more keys and blocks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from reconciler.model.redaction import is_sensitive_key
 from reconciler.writing.export import HEADER, ID_COMMENT, new_id, scalar
 
 # Likely values of required keys; other keys have a default, or no value is likely.
-_LIKELY = {
+_LIKELY_VALUES = {
     "root": "./lake",
     "uri": "thrift://localhost:9083",
     "endpoint": "http://localhost:8080",
     "catalog": "main",
 }
-_LIKELY_OF = {("rest", "uri"): "http://localhost:2333", ("iceberg", "endpoint"): "http://localhost:8181"}
+_LIKELY_VALUES_OF_IMPL = {("rest", "uri"): "http://localhost:2333", ("iceberg", "endpoint"): "http://localhost:8181"}
 
 
 def first_manifest(impl: str, name: str) -> str:
@@ -33,7 +33,7 @@ def first_manifest(impl: str, name: str) -> str:
         "catalogs:",
         f"  {scalar(catalog)}:  # the catalog's name in this manifest",
         f"    impl: {scalar(impl)}",
-        *_config(impl, registry.backend_class(impl).config_model),
+        *_config_lines(impl, registry.backend_class(impl).config_model),
         "    # namespaces:",
         "    #   features:",
         "    #     properties: {owner: ml-platform}",
@@ -46,19 +46,20 @@ def first_manifest(impl: str, name: str) -> str:
     return HEADER + "\n".join(lines) + "\n"
 
 
-def _config(impl: str, model: type[BackendConfig]) -> list[str]:
-    described = [setting for setting in describe_keys(model) if setting.is_preferred and not setting.key.endswith(".*")]
-    required = [setting for setting in described if setting.is_required]
-    lines = ["    # More keys of config:"] if len(required) < len(described) else []
-    for setting in described:
+def _config_lines(impl: str, model: type[BackendConfig]) -> list[str]:
+    """Return the lines of ``config``: optional keys as comments, required keys with likely values."""
+    settings = [setting for setting in describe_keys(model) if setting.is_preferred and not setting.key.endswith(".*")]
+    required = [setting for setting in settings if setting.is_required]
+    lines = ["    # More keys of config:"] if len(required) < len(settings) else []
+    for setting in settings:
         if not setting.is_required:
             variable = re.sub(r"\W", "_", f"{impl}_{setting.key}".upper())
-            secret = f'"${{env:{variable}}}"'
-            value = secret if is_sensitive_key(setting.key) else setting.default or ""
+            placeholder = f'"${{env:{variable}}}"'
+            value = placeholder if is_sensitive_key(setting.key) else setting.default or ""
             lines += [f"    #   {setting.key}: {value}".rstrip()]
     lines += ["    # Options for opening datasets: storage.region and the like."]
     lines += ["    config:" if required else "    config: {}"]
     for setting in required:
-        likely = _LIKELY_OF.get((impl, setting.key)) or _LIKELY.get(setting.key, "fill-in")
-        lines += [f"      {setting.key}: {scalar(likely)}"]
+        value = _LIKELY_VALUES_OF_IMPL.get((impl, setting.key)) or _LIKELY_VALUES.get(setting.key, "fill-in")
+        lines += [f"      {setting.key}: {scalar(value)}"]
     return lines

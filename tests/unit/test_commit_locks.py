@@ -43,4 +43,4 @@ def test_a_plan_keeps_and_compares_the_table_of_the_lock(tmp_path: Path) -> None
 def test_a_locked_dataset_is_no_orphan_of_its_bucket() -> None:
     for location in (LOCKED, "s3+ddb://lake//x/../t.lance/?ddbTableName=locks"):
         assert locations.same(location, LOCKED)
-        assert [*map(locations.objects_of, storage.places_of([location]))] == ["s3://lake/t.lance"]
+        assert [*map(locations.objects_of, storage.resolve_locations([location]))] == ["s3://lake/t.lance"]

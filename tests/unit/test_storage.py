@@ -353,7 +353,7 @@ def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
         "s3://b/link/t.lance": "s3://b/link/t.lance",
         "/": "/",
     }.items():
-        assert storage.place_of(location) == place
+        assert storage.resolve_location(location) == place
     assert storage.resolved_links([f"{real}/t.lance", "s3://b/x"]) == {}
 
 
@@ -361,7 +361,7 @@ def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
 def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) -> None:
     """An entry's location is its writer's choice: one such entry ended the plan of all others."""
     place = f"{tmp_path}/{name}.lance"
-    assert storage.place_of(place) == place
+    assert storage.resolve_location(place) == place
     assert storage.resolved_links([place]) == {}
     assert storage.probe(place, {}).kind is not StorageKind.DATASET
 

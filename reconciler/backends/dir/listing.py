@@ -174,7 +174,7 @@ class Directory:
 
     def _is_inside(self, directory: str) -> bool:
         """Return whether ``directory`` is below the root after symbolic links."""
-        paths = (storage.place_of(path) for path in (self._root, locations.join(self._root, directory)))
+        paths = (storage.resolve_location(path) for path in (self._root, locations.join(self._root, directory)))
         return locations.is_under(*paths)
 
     def _names_in(self, directory: str) -> list[str]:
