@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reconciler.arrow_types import tree
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
@@ -20,6 +20,9 @@ from reconciler.model.redaction import redact_properties
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+_Pyarrow: TypeAlias = Any
+"""The module pyarrow, or its stand-in whose functions return their code in place of fields and types."""
 
 BLOB_KEY = "lance-encoding:blob"
 EXTENSION_NAME = "ARROW:extension:name"
@@ -46,32 +49,36 @@ def to_arrow_schema(schema: Schema) -> pa.Schema:
     """
     import pyarrow as pa
 
-    return pa.schema([to_arrow_column(pa, column) for column in schema])
+    return pa.schema([_build_column(pa, column) for column in schema])
 
 
-def to_arrow_column(pa: Any, column: Column) -> Any:
-    """Return the pyarrow field of ``column``.
+def _build_column(pa: _Pyarrow, column: Column) -> Any:
+    """Return the field of ``column`` as ``pa`` builds it: an object or code.
 
     Raises:
         TypeSyntaxError: Lance does not store its type.
     """
-    return to_arrow_field(pa, ChildField(column.name, parse_tree(column.type), column.nullable), column.metadata)
+    return _build_field(pa, ChildField(column.name, parse_tree(column.type), column.nullable), column.metadata)
 
 
-def to_arrow_field(pa: Any, child: ChildField, metadata: Mapping[str, str] | None = None) -> Any:
-    """Return the pyarrow field of ``child``, with ``metadata`` and the metadata of its extension type."""
+def _build_field(pa: _Pyarrow, child: ChildField, metadata: Mapping[str, str] | None = None) -> Any:
+    """Return the field of ``child`` as ``pa`` builds it, with ``metadata`` and that of its extension type."""
     options: dict[str, Any] = {} if child.nullable else {"nullable": False}
     marks = {**(metadata or {}), **_marks(child.type)}
     if marks:
         options["metadata"] = marks
-    return pa.field(child.name, to_arrow_type(pa, child.type), **options)
+    return pa.field(child.name, _build_type(pa, child.type), **options)
 
 
-def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
-    """Return the pyarrow type; for an extension, the type of its storage."""
+def _build_type(pa: _Pyarrow, kind: ArrowType) -> Any:
+    """Return the type as ``pa`` builds it; for an extension, the type of its storage.
+
+    Raises:
+        ValueError: it is ``ForeignType``, or holds such a type.
+    """
     match kind:
         case ScalarType(name) if name in _STORAGE:
-            return to_arrow_type(pa, _STORAGE[name])
+            return _build_type(pa, _STORAGE[name])
         case ScalarType("timestamp", (unit, zone)):
             return pa.timestamp(unit, tz=zone)
         case ScalarType(name, arguments):
@@ -81,20 +88,20 @@ def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
         case tree.FixedSizeListType(item_type, size):
             return pa.list_(_item(pa, ChildField("item", item_type)), size)
         case tree.StructType(children):
-            return pa.struct([to_arrow_field(pa, child) for child in children])
+            return pa.struct([_build_field(pa, child) for child in children])
         case tree.MapType(key, value):
-            return pa.map_(to_arrow_field(pa, ChildField("key", key, nullable=False)), to_arrow_field(pa, value))
+            return pa.map_(_build_field(pa, ChildField("key", key, nullable=False)), _build_field(pa, value))
         case tree.DictionaryType(values, indices):
-            return pa.dictionary(to_arrow_type(pa, ScalarType(indices)), to_arrow_type(pa, values))
+            return pa.dictionary(_build_type(pa, ScalarType(indices)), _build_type(pa, values))
         case tree.ExtensionType(storage=storage):
-            return to_arrow_type(pa, storage)
+            return _build_type(pa, storage)
     raise ValueError(f"`{kind}` cannot be written")
 
 
-def _item(pa: Any, item: ChildField) -> Any:
+def _item(pa: _Pyarrow, item: ChildField) -> Any:
     """Return the field of a list's items, or only their type if that gives the same list."""
     is_plain = item == ChildField("item", item.type) and not _marks(item.type)
-    return to_arrow_type(pa, item.type) if is_plain else to_arrow_field(pa, item)
+    return _build_type(pa, item.type) if is_plain else _build_field(pa, item)
 
 
 def _marks(kind: ArrowType) -> dict[str, str]:
@@ -145,6 +152,7 @@ def _from_arrow_field(field: pa.Field) -> tuple[ChildField, dict[str, str]]:
 
 
 def _from_arrow(kind: pa.DataType) -> ArrowType:
+    """Return the tree of a pyarrow type that is no extension type."""
     import pyarrow as pa
 
     types = pa.types
@@ -159,11 +167,11 @@ def _from_arrow(kind: pa.DataType) -> ArrowType:
         return tree.MapType(_child(kind.key_field).type, ChildField("value", value.type, value.nullable))
     if types.is_dictionary(kind):
         return tree.DictionaryType(_from_arrow(kind.value_type), str(kind.index_type))
-    return _without_children(kind)
+    return _childless_type(kind)
 
 
 @lru_cache(512)  # datasets have many columns of few types
-def _without_children(kind: pa.DataType) -> ArrowType:
+def _childless_type(kind: pa.DataType) -> ArrowType:
     """Return the tree of a type without children; ``ForeignType`` if no manifest can declare it."""
     try:
         return parse_tree(str(kind))
@@ -188,7 +196,7 @@ class _Code(str):
     __slots__ = ()
 
 
-class _WrittenPyarrow:
+class _PyarrowCode:
     """Stands in for pyarrow: each function returns the code of its call."""
 
     def __getattr__(self, function: str) -> Callable[..., _Code]:
@@ -199,7 +207,7 @@ class _WrittenPyarrow:
         return written
 
 
-_WRITTEN = _WrittenPyarrow()
+_PYARROW_CODE = _PyarrowCode()
 
 
 def column_code(column: Column) -> str:
@@ -208,21 +216,27 @@ def column_code(column: Column) -> str:
     Raises:
         TypeSyntaxError: Lance does not store its type.
     """
-    return str(to_arrow_column(_WRITTEN, replace(column, metadata=redact_properties(column.metadata))))
+    return str(_build_column(_PYARROW_CODE, replace(column, metadata=redact_properties(column.metadata))))
 
 
 def type_code(text: str) -> str:
-    """Return the code of the pyarrow type with the canonical text ``text``, without marks.
+    """Return the code of the pyarrow type with the canonical text ``text``.
+
+    For an extension type it is the code of its storage: only the fields inside a type can have metadata.
 
     Raises:
         TypeSyntaxError: Lance does not store it.
     """
-    return str(to_arrow_type(_WRITTEN, parse_tree(text)))
+    return str(_build_type(_PYARROW_CODE, parse_tree(text)))
 
 
 def field_code(child: ChildField) -> str:
-    """Return the code of the pyarrow field of ``child``."""
-    return str(to_arrow_field(_WRITTEN, child))
+    """Return the code of the pyarrow field of ``child``.
+
+    Raises:
+        ValueError: its type is ``ForeignType``, or holds such a type.
+    """
+    return str(_build_field(_PYARROW_CODE, child))
 
 
 def text_code(text: str) -> str:

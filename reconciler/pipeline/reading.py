@@ -38,14 +38,14 @@ class _UnitScope(ChildrenOf):
     """
 
     def __init__(self, unit: Unit) -> None:
-        # A namespace may have the name of a table in another part, and must not be left out with it.
-        without = frozenset((*unit.namespaces[0], name) for name in unit.without) - unit.known
-        super().__init__(unit.namespaces, without)
+        # Only the unit of a single namespace has tables that other units read. A namespace may have the name of one.
+        tables_of_others = frozenset((*unit.namespaces[0], table) for table in unit.without) - unit.known
+        super().__init__(unit.namespaces, tables_of_others)
         self._scope = unit.spec.scope
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The outermost names of the namespaces and, for the root, of the scope."""
+        """The outermost names of the namespaces and of the scope, as the root among the former has no name."""
         return super().outermost | self._scope.outermost
 
     def contains(self, identifier: Sequence[str]) -> bool:
@@ -102,9 +102,10 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
 
 
 def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Reading]:
-    """Read ``unit``, and yield its content, with namespaces that were not listed.
+    """Read ``unit``, and yield its content as objects; :func:`read_unit` yields it as rows.
 
-    The arguments and the errors raised are those of :func:`read_unit`.
+    Namespaces in it that no unit has, as they were created after the listing, are read as well. The arguments and the
+    errors raised are those of :func:`read_unit`.
     """
     with ExitStack() as stack:
         backend = result_or_error(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
@@ -115,7 +116,10 @@ def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False)
 
 
 def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -> Iterator[Reading]:
-    """Read all namespaces at once; if that fails, read each alone."""
+    """Read all namespaces at once; if that fails, read each alone.
+
+    Then read the namespaces directly in them that no unit has.
+    """
     scanned = result_or_error(unit.spec, lambda: _scan(backend, unit))
     if isinstance(scanned, CatalogError):
         if len(unit.namespaces) == 1:
@@ -129,14 +133,14 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
     if foreign and unit.only is None and backend.overrides(Backend.foreign_tables):
         foreign_tables = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
     yield Reading(unit.namespaces, snapshot, foreign_tables, disabled)
-    new = [
+    unlisted = [
         namespace
         for namespace in snapshot.namespaces
         if namespace not in unit.known and _may_hold_selected(unit, namespace)
     ]
-    if new:
-        late = Unit(unit.spec, tuple(sorted(new)), selected=unit.selected)
-        yield from _readings(backend, late, last_attempt, foreign)
+    if unlisted:
+        late_unit = Unit(unit.spec, tuple(sorted(unlisted)), selected=unit.selected)
+        yield from _readings(backend, late_unit, last_attempt, foreign)
 
 
 def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
@@ -146,7 +150,10 @@ def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
 
 
 def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier]]:
-    """Return the content of ``unit``, and its disabled namespaces; a namespace that was dropped is empty."""
+    """Return the content of ``unit``, and its disabled namespaces.
+
+    A namespace that was dropped is empty. A unit of named tables has no namespaces: another unit reads those.
+    """
     scope, name = unit.spec.scope, unit.spec.name
     selection = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], table) for table in unit.only)
     snapshot = unit.spec.scan(backend, selection)
@@ -169,8 +176,8 @@ def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier
     disabled = {
         identifier for identifier in unit.namespaces if (live := snapshot.namespaces.get(identifier)) and live.disabled
     }
-    odd = {identifier: entry for identifier, entry in snapshot.odd.items() if unit.has(identifier)}
-    return Snapshot(namespaces, tables, tuple(map(as_unicode, snapshot.notes)), odd), disabled
+    odd_entries = {identifier: entry for identifier, entry in snapshot.odd.items() if unit.has(identifier)}
+    return Snapshot(namespaces, tables, tuple(map(as_unicode, snapshot.notes)), odd_entries), disabled
 
 
 def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:

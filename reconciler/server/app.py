@@ -46,7 +46,7 @@ def make_app(catalogs: ServedCatalogs, settings: Settings | None = None) -> Star
     workers = Workers(settings.workers)
     # The sandbox gives up before the request does, so that the client gets its error.
     sandbox = Sandbox(max(1, min(_MOST_PROCESSES, settings.workers // 8)), 0.8 * settings.timeout_seconds)
-    for namespace in catalogs.namespaces:
+    for namespace in catalogs.served:
         namespace.sandbox = sandbox
     server = _Server(catalogs, settings, metrics, workers)
     app = Starlette(
@@ -161,7 +161,7 @@ class _Server:
         return bytes(body)
 
     async def _list_operations(self, _request: Request) -> Response:
-        return Json({"operations": await self._workers.run(partial(supported_operations, self._catalogs.namespaces))})
+        return Json({"operations": await self._workers.run(partial(supported_operations, self._catalogs.served))})
 
     async def _get_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -189,7 +189,7 @@ class _Server:
         return True
 
     def _call_every_catalog(self) -> None:
-        for namespace in self._catalogs.namespaces:
+        for namespace in self._catalogs.served:
             namespace.list_namespaces(ListNamespacesRequest(id=[], limit=1))
 
     async def _get_metrics(self, _request: Request) -> Response:

@@ -18,10 +18,13 @@ from reconciler.server.served import ServedNamespace
 
 
 class ServedCatalogs(ABC):
-    """Carries out operations on catalogs; safe to use from several threads."""
+    """Carries out operations on catalogs; safe to use from several threads.
 
-    def __init__(self, namespaces: Collection[ServedNamespace], secrets: Collection[str]) -> None:
-        self.namespaces = namespaces
+    ``served`` has each catalog with its operations.
+    """
+
+    def __init__(self, served: Collection[ServedNamespace], secrets: Collection[str]) -> None:
+        self.served = served
         self._secrets = tuple(secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
@@ -47,7 +50,10 @@ class ServedCatalogs(ABC):
 
 
 class OneCatalog(ServedCatalogs):
-    """One catalog as the root; its tables may also be below ``extra_locations``."""
+    """One catalog as the root.
+
+    The tables that clients create or open may also be below ``extra_locations``, besides the catalog's roots.
+    """
 
     def __init__(self, backend: Backend, secrets: Collection[str] = (), extra_locations: Sequence[str] = ()) -> None:
         self._namespace = ServedNamespace(backend, extra_locations)
