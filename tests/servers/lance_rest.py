@@ -39,7 +39,7 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: 
     from tests.servers.uvicorn_thread import Server
 
     config = uvicorn_config(make_app(catalogs, settings))
-    for namespace in catalogs.namespaces if sandbox else ():
+    for namespace in catalogs.served if sandbox else ():
         namespace.sandbox = sandbox
     config.port = 0
     server = Server(config)
