@@ -6,9 +6,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
 
-from reconciler.applier.live import Precondition, StaleField, differences, load_all, load_table, precondition_of
+from reconciler.applier.live import (
+    CheckedObjects,
+    Precondition,
+    StaleField,
+    differences,
+    load_all,
+    load_table,
+    precondition_of,
+)
 from reconciler.applier.move_steps import has_moved, is_as_planned
 from reconciler.backends.base import Backend, catalog_errors
 from reconciler.model import display
@@ -20,14 +27,14 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
 from reconciler.model.redaction import scrub
-from reconciler.planner.entries import Change, Fingerprint, Key
+from reconciler.planner.entries import Action, Change, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
-_States: TypeAlias = Mapping[Key, tuple[bool, Sequence[StaleField]]]
-"""For each object, whether it is missing and which fields differ from the plan."""
+_WRITE_ENTRY_ONLY = frozenset({Action.UPDATE_TABLE, Action.DEREGISTER_TABLE})
+"""The actions that write a table's entry, and nothing else but tags and shown columns."""
 
 
 @dataclass(slots=True)
@@ -52,11 +59,12 @@ def check_plan(
     parallelism: int = DEFAULT_PARALLELISM,
     *,
     secrets: Collection[str] = (),
-) -> Collection[Key]:
+) -> CheckedObjects:
     """Raise StalePlanError if an object of ``plan`` changed since.
 
-    Return the keys of the objects that do not exist. An object on which one of its changes is already done is accepted,
-    so that an interrupted apply can go on. Storage is not read here but right before each write.
+    Return the missing objects, and the tables that are next read in the commit of their one change. An object on which
+    one of its changes is already done is accepted, so that an interrupted apply can go on. Storage is not read here but
+    right before each write.
 
     Args:
         plan: new, or read from a file.
@@ -73,26 +81,31 @@ def check_plan(
     tables = {summary.name: summary.tables for summary in plan.catalogs}
     catalogs = list(dict.fromkeys(key[0] for key in planned))
 
-    def read(catalog: str) -> _States:
+    def read(catalog: str) -> tuple[Mapping[Key, Sequence[StaleField]], CheckedObjects]:
         backend = backends[catalog]
         expected = {key[1:]: entry.planned_on() is not None for key, entry in planned.items() if key[0] == catalog}
         with catalog_errors(catalog, backend.impl, secrets):
-            objects = load_all(backend, expected, tables.get(catalog, 0), parallelism)
-            return {
-                key: (live is None, _stale_fields(planned[key], backend, live))
-                for (kind, identifier), live in objects.items()
-                for key in ((catalog, kind, identifier),)
-            }
+            loaded = load_all(backend, expected, tables.get(catalog, 0), parallelism)
+            objects = {(catalog, *key): live for key, live in loaded.items()}
+            differing = {key: _stale_fields(planned[key], backend, live) for key, live in objects.items()}
+            return (
+                {key: fields for key, fields in differing.items() if fields},
+                {
+                    key: live
+                    for key, live in objects.items()
+                    if live is None or _is_next_read_in_commit(planned[key], backend, live)
+                },
+            )
 
-    states = {key: state for part in in_parallel(read, catalogs, parallelism) for key, state in part.items()}
-    stale = {key: fields for key in planned if (fields := states[key][1])}
+    results = in_parallel(read, catalogs, parallelism)
+    stale = {key: fields for differing, _ in results for key, fields in differing.items()}
     if stale:
         raise StalePlanError(
             f"{len(stale)} of {count(len(planned), 'object')} moved since it was made",
             *(scrub(line, secrets) for line in _stale_lines(stale)),
             remedy="Plan again, or apply the manifest.",
         )
-    return frozenset(key for key, (is_missing, _) in states.items() if is_missing)
+    return {key: live for _, checked in results for key, live in checked.items()}
 
 
 def _planned_objects(plan: Plan) -> dict[Key, _PlannedObject]:
@@ -131,6 +144,20 @@ def _stale_fields(
     return differences(entry, planned.planned_on(), view_of(live, entry.managed_keys, safeguard)) or [
         StaleField("state", "what the plan's fingerprint was taken of", "something else")
     ]
+
+
+def _is_next_read_in_commit(planned: _PlannedObject, backend: Backend, live: LiveNamespace | LiveTable | None) -> bool:
+    """Return whether the commit of an object's one change is the next to read it.
+
+    Its only write must be to the entry, as planned.
+    """
+    if len(planned.changes) != 1 or planned.move_away is not None or not backend.checks_at_commit:
+        return False
+    [change] = planned.changes
+    if change.action not in _WRITE_ENTRY_ONLY or (change.after is not None and change.after.writes_beside_entry):
+        return False
+    view = view_of(live, change.managed_keys, backend.capabilities().safeguard)
+    return precondition_of(change, view) is Precondition.PENDING
 
 
 def _can_move_away(move: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:

@@ -11,25 +11,34 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from queue import SimpleQueue
+from types import MappingProxyType
 from typing import TypeVar
 
 from reconciler.applier.journal import Journal
-from reconciler.applier.live import Precondition, load_namespace, load_table
+from reconciler.applier.live import CheckedObjects, Precondition, load_namespace, load_table
 from reconciler.applier.maintaining import carry_out_job
 from reconciler.applier.move_steps import move_of
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
-from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
+from reconciler.applier.step import ChangedSinceCheckError, ChangeOutcome, LiveT, StaleError, Step, Target
 from reconciler.applier.steps import change_namespace, change_table
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import ApplyError, BackendError, ErrorCode, PlanFileError
+from reconciler.model.errors import (
+    ApplyError,
+    BackendError,
+    ErrorCode,
+    NamespaceNotFoundError,
+    PlanFileError,
+    TableNotFoundError,
+)
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.redaction import REDACTED, is_stand_in, scrub
-from reconciler.planner.entries import Action, Change, Key
+from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import Plan
 from reconciler.storage import Executors
 
@@ -57,13 +66,14 @@ def execute(
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = lambda _: None,
     secrets: Collection[str] = (),
-    missing: Collection[Key] = (),
+    checked: CheckedObjects = MappingProxyType({}),
     executors: Executors | None = None,
 ) -> ApplyReport:
     """Carry out the changes of ``plan`` and return how each ended.
 
     Each object is read again right before its write, unless the catalog rejects the write if the object exists. A
-    catalog that can checks once more in the commit (``Backend.checking``). Nothing is rolled back or retried here:
+    catalog that can reads it once more in the commit (``Backend.checking``). If a change writes the entry only, that
+    read is the only one, as long as it finds what ``check_plan`` read. Nothing is rolled back or retried here:
     backends retry what is safe, and a second apply goes on where this one ended.
 
     Args:
@@ -75,7 +85,7 @@ def execute(
             commit count as one (``Backend.commits_together``).
         on_event: gets every start and end, in the calling thread.
         secrets: texts that no message may show.
-        missing: objects that ``check_plan`` has just found missing.
+        checked: what ``check_plan`` returned.
         executors: do the work of jobs; this process does if there are none.
 
     Raises:
@@ -83,7 +93,7 @@ def execute(
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_redacted(plan)
-    run = _Run(plan.changes, backends, journal, secrets, frozenset(missing), executors)
+    run = _Run(plan.changes, backends, journal, secrets, checked, executors)
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.results_in_order(), journal.location, interrupted=stop.is_set())
     try:
@@ -127,11 +137,11 @@ class _Run:
         backends: Mapping[str, Backend],
         journal: Journal,
         secrets: Collection[str],
-        missing: Collection[Key],
+        checked: CheckedObjects,
         executors: Executors | None,
     ) -> None:
         self.changes, self.backends, self.journal = changes, backends, journal
-        self.secrets, self.missing, self.executors = secrets, missing, executors
+        self.secrets, self.checked, self.executors = secrets, checked, executors
         self.results: dict[int, ChangeResult] = {}
         self.slots = threading.Semaphore()
 
@@ -265,12 +275,17 @@ class _Run:
                 return ChangeOutcome(Status.ALREADY)
             self._record_intent(position, move.origin or move.live)
             return move.carry_out()
-        is_missing = change.is_new and change.action in _FAILS_IF_TAKEN and change.key in self.missing
+        is_missing = change.is_new and change.action in _FAILS_IF_TAKEN and change.key in self.checked
         if change.kind == "namespace":
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
             namespace = None if is_missing else load_namespace(backend, namespace_id)
             return self._carry_out_step(position, Target(change, backend, namespace_id, namespace), change_namespace)
         table_id = backend.table_id(change.identifier)
+        checked = self.checked.get(change.key)
+        if isinstance(checked, LiveTable):
+            with suppress(ChangedSinceCheckError, TableNotFoundError, NamespaceNotFoundError):
+                self._record_intent(position, checked)
+                return change_table(Target(change, backend, table_id, checked).with_only_commit_check())
         live = None if is_missing else load_table(backend, table_id)
         table = Target(change, backend, table_id, live)
         if change.job is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from reconciler.backends.base import Backend
 from reconciler.model import locations
@@ -12,8 +13,11 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, NotLanceTableError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, Only
-from reconciler.planner.entries import Action, Change, Fingerprint, Kind
+from reconciler.planner.entries import Action, Change, Fingerprint, Key, Kind
 from reconciler.planner.views import ObjectView
+
+CheckedObjects: TypeAlias = Mapping[Key, LiveNamespace | LiveTable | None]
+"""The missing objects of a plan, and the tables that are next read in the commit of their one change."""
 
 _LISTED_AT_ONCE = 50
 """How many tables one call lists, roughly, over all services."""

@@ -27,6 +27,10 @@ class StaleError(Exception):
     """
 
 
+class ChangedSinceCheckError(StaleError):
+    """The object differs from what ``check_plan`` read; the plan may still explain it."""
+
+
 def append_text(error: BackendError | StaleError, text: str) -> None:
     """Append ``text`` to the text of an error, which may be of a backend's own type."""
     error.args = (display.message(f"{error}; {text}"),)
@@ -83,6 +87,22 @@ class Target(Generic[LiveT]):
         Not every backend can. The check accepts the changed object, too, as a step can write more than once.
         """
         return replace(self, backend=self.backend.checking(self._expect_planned))
+
+    def with_only_commit_check(self) -> Target[LiveT]:
+        """Return the target with a backend whose commit is the next to read the object.
+
+        If it does not read ``live``, which is as planned on, it raises ChangedSinceCheckError and writes nothing. A
+        later attempt of the same commit accepts the changed object, too.
+        """
+        first = iter((True,))
+
+        def expect_unchanged(live: LiveNamespace | LiveTable) -> None:
+            if not next(first, False):
+                self._expect_planned(live)
+            elif live != self.live:
+                raise ChangedSinceCheckError(stale_text(self.change, self.change.before, self._view(live)))
+
+        return replace(self, backend=self.backend.checking(expect_unchanged))
 
     def _expect_planned(self, live: LiveNamespace | LiveTable | None) -> None:
         if self._precondition_of(live) is Precondition.STALE:

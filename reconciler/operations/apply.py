@@ -179,7 +179,7 @@ def carry_out(
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
     profile = profile or Profile()
     with profile.stage("check", *connections.values()):
-        missing = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+        checked = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
     with profile.stage("apply", *connections.values()), Journal.open(journal, saved) as opened:
         return execute(
             plan,
@@ -189,7 +189,7 @@ def carry_out(
             on_event=on_event,
             stop=stop or threading.Event(),
             secrets=secrets,
-            missing=missing,
+            checked=checked,
             executors=executors,
         )
 

@@ -280,7 +280,7 @@ class World:
         check: bool = True,
         secrets: tuple[str, ...] = (),
     ) -> ApplyReport:
-        missing = check_plan(plan, self.backends, parallelism) if check else ()
+        checked = check_plan(plan, self.backends, parallelism) if check else {}
         with Journal.open(self.folder, plan) as journal:
             return execute(
                 plan,
@@ -290,7 +290,7 @@ class World:
                 stop=stop or threading.Event(),
                 on_event=on_event,
                 secrets=secrets,
-                missing=missing,
+                checked=checked,
             )
 
     def state(self) -> Snapshot:
