@@ -127,21 +127,24 @@ def short_code_span(name: str) -> str:
     return markdown_text.code(display.shorten(display.printable(name), 100))
 
 
-def compare_plans(approved: Plan | None, now: Plan) -> str:
-    """Return how the plan ``now`` differs from the approved one, as Markdown."""
+def compare_plans(approved: Plan | None, current: Plan) -> str:
+    """Return how the plan ``current`` differs from the approved one, as Markdown.
+
+    ``approved`` is None if its comment had no room for the plan.
+    """
     if approved is None:
         return (
             "The approved plan was too large for its comment; the artifact of the run that commented holds "
-            f"it. Now:\n\n{cut_code_block(_plan_lines(now))}"
+            f"it. Now:\n\n{cut_code_block(_plan_lines(current))}"
         )
-    before, after = _entries(approved), _entries(now)
+    before, after = _entries(approved), _entries(current)
     removed = _entry_lines(approved, [entry for key, entry in before.items() if key not in after])
-    added = _entry_lines(now, [entry for key, entry in after.items() if key not in before])
+    added = _entry_lines(current, [entry for key, entry in after.items() if key not in before])
     lines = _diff_lines(removed, added)
     if not lines:
         lines = ["  the same changes, planned on another state of the catalogs or with another manifest"]
     return (
-        f"Approved: {closing_line(approved)}\nNow: {closing_line(now)}\n\n"
+        f"Approved: {closing_line(approved)}\nNow: {closing_line(current)}\n\n"
         f"`-` was approved and is not planned any more, `+` is planned now and was not approved:\n\n"
         f"{cut_code_block(lines, 'diff')}"
     )

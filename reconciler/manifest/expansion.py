@@ -15,18 +15,20 @@ def expand_names(document: Mapping, problems: Problems, resolver: Resolver) -> N
 
     A name with an error keeps its placeholder, and so does one whose variables ``resolver`` may not resolve.
     """
-    expansion, name = _Expansion(problems, resolver), document.get("name")
+    expander, name = _NameExpander(problems, resolver), document.get("name")
     if isinstance(name, ScalarNode):
-        name.text = expansion.expand_name(name.text, name.position)
+        name.text = expander.expand_name(name.text, name.position)
     catalogs = document.get("catalogs")
-    expansion.expand_keys(catalogs)
+    expander.expand_keys(catalogs)
     for catalog in entries_of(catalogs).values():
-        expansion.expand_keys(entries_of(entries_of(catalog).get("mirror")).get("names"), are_paths=True)
-        expansion.expand_below(catalog)
+        expander.expand_keys(entries_of(entries_of(catalog).get("mirror")).get("names"), are_paths=True)
+        expander.expand_below(catalog)
 
 
 @dataclass(frozen=True, slots=True)
-class _Expansion:
+class _NameExpander:
+    """Resolves placeholders in names; names with an error keep theirs."""
+
     problems: Problems
     resolver: Resolver
 

@@ -1,6 +1,6 @@
-"""The blocks of a manifest: one description for checks, the JSON Schema and completion in editors.
+"""Define the blocks of a manifest, for its checks, its JSON Schema and completion in editors.
 
-Values arrive as the text written in YAML.
+Values arrive as the text written in YAML; validators turn it into booleans, numbers and dates.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ def or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 OrNull: TypeAlias = Annotated[ValueT, BeforeValidator(_null_as_block)]
-"""A value that may be YAML's null."""
+"""A block or list; null, as YAML writes an empty one, is an empty block."""
 Text: TypeAlias = Annotated[str, WithJsonSchema(TEXT_SCHEMA)]
-Texts: TypeAlias = Annotated[
+"""A scalar as written; editors also accept numbers, booleans and null, which are read as text."""
+TextMapping: TypeAlias = Annotated[
     OrNull[dict[str, Text]], WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA})
 ]
 _UNSET_SCHEMA = {
@@ -117,7 +118,7 @@ class ColumnBlock(Block):
     struct<x: float64, y: float64>."""
     nullable: Boolean = True
     """Whether the column may hold nulls."""
-    metadata: Texts = Field(default={}, examples=[{"lance-encoding:compression": "zstd"}])
+    metadata: TextMapping = Field(default={}, examples=[{"lance-encoding:compression": "zstd"}])
     """Field metadata, as Lance keeps it beside the column."""
     comment: Text | None = Field(default=None, examples=["the user's id in the shop"])
     """What the column holds: the field metadata `comment`, which catalogs show."""
@@ -345,7 +346,7 @@ class MirrorBlock(Block):
     """The tables to mirror, as globs over names joined by a slash; default: all."""
     into: OrNull[list[Text]] = Field(default=[], examples=[["analytics"]])
     """The namespace to register them in, outermost name first; below it they keep their names."""
-    names: Texts = Field(default={}, examples=[{"features/eu": "features_eu"}])
+    names: TextMapping = Field(default={}, examples=[{"features/eu": "features_eu"}])
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
 
 
@@ -371,7 +372,7 @@ class PolicyBlock(Block):
 
     match: Annotated[Text | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["ads/**"])
     """The tables, as a glob over names joined by a slash."""
-    properties: Texts = Field(default={}, examples=[{"owner": "ads"}])
+    properties: TextMapping = Field(default={}, examples=[{"owner": "ads"}])
     """Properties to keep on these tables; other properties are left alone."""
     expect: OrNull[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of their data; it changes no plan."""
@@ -386,7 +387,7 @@ class CatalogBlock(Block):
         default=None, examples=["dir", "rest", "glue", "unity", "hive2", "hive3", "iceberg", "memory"]
     )
     """The implementation: dir, rest, glue, unity, hive2, hive3, iceberg, memory, or a backend of your own."""
-    config: Texts = Field(default={}, examples=[{"root": "./lake"}, {"region": "eu-west-1"}])
+    config: TextMapping = Field(default={}, examples=[{"root": "./lake"}, {"region": "eu-west-1"}])
     """The connection, in the property names of the catalog's Lance namespace specification, and storage.* options
     for opening datasets. Put secrets into ${env:NAME} or ${file:path}."""
     prune: Annotated[Prune, WithJsonSchema(or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED

@@ -155,7 +155,7 @@ class CatalogSection:
 def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[CatalogSection, ...]:
     """Return the sections of a plan, with rows of several catalogs first; ``full`` folds nothing."""
     rows: defaultdict[str | None, list[PlanRow]] = defaultdict(list)
-    ordered = in_order(entries_of(plan))
+    ordered = sorted(entries_of(plan), key=_sort_key)
     for row in ordered if full else sorted(_fold_equal(ordered), key=lambda row: _sort_key(first_of(row))):
         rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
@@ -176,7 +176,7 @@ def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[C
 
 
 def entries_in(rows: Iterable[PlanRow]) -> list[Entry]:
-    """Return the entries that rows stand for."""
+    """Return the entries of rows, those of folds one by one."""
     return [entry for row in rows for entry in (row.entries if isinstance(row, FoldedRow) else (row,))]
 
 
@@ -191,27 +191,23 @@ def _catalog_of(row: PlanRow) -> str | None:
     return first_of(row).catalog
 
 
-def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return ``entries`` sorted: blocked objects, removals, moves, the rest; each by namespace."""
-    return sorted(entries, key=_sort_key)
-
-
 def is_risky(row: PlanRow) -> bool:
-    """Return whether a row is of blocked objects or removals."""
-    return _risk(first_of(row)) < _MOVES
+    """Return whether a row shows blocked objects or removals."""
+    return _rank(first_of(row)) < _MOVES
 
 
 def is_move(row: PlanRow) -> bool:
-    """Return whether a row is of moves."""
-    return _risk(first_of(row)) == _MOVES
+    """Return whether a row shows moves."""
+    return _rank(first_of(row)) == _MOVES
 
 
-_REMOVALS, _MOVES, _REST = 1, 2, 3
+_BLOCKED, _REMOVALS, _MOVES, _REST = range(4)
 
 
-def _risk(entry: Entry) -> int:
+def _rank(entry: Entry) -> int:
+    """Return the rank of an entry in reading order."""
     if isinstance(entry, Blocked):
-        return 0
+        return _BLOCKED
     if not isinstance(entry, Change):
         return _REST
     if entry.removes:
@@ -220,9 +216,10 @@ def _risk(entry: Entry) -> int:
 
 
 def _sort_key(entry: Entry) -> tuple[int, Identifier, int, str]:
+    """Return the sort key of an entry: rank, then namespace; a namespace precedes its tables."""
     if entry.kind == "namespace":
-        return _risk(entry), entry.identifier, 0, ""
-    return _risk(entry), entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
+        return _rank(entry), entry.identifier, 0, ""
+    return _rank(entry), entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
 
 
 # ---- folding ---------------------------------------------------------------------------------------------------------
@@ -231,12 +228,13 @@ def _sort_key(entry: Entry) -> tuple[int, Identifier, int, str]:
 def _fold_equal(entries: Sequence[Entry]) -> Iterator[PlanRow]:
     """Yield a :class:`FoldedRow` for each large group of equal entries, and the other entries, unsorted."""
     equal: defaultdict[Hashable, list[Entry]] = defaultdict(list)
-    fold_removals = sum(_risk(entry) == _REMOVALS for entry in entries) > REMOVALS_SHOWN
+    fold_removals = sum(_rank(entry) == _REMOVALS for entry in entries) > REMOVALS_SHOWN
     for entry in entries:
-        namespace = (entry.catalog, entry.identifier[:-1]) if _risk(entry) == _REMOVALS else None
+        # Removals fold within a namespace, if there are many; else ``entry.key``, which is unique, keeps them apart.
+        namespace = (entry.catalog, entry.identifier[:-1]) if _rank(entry) == _REMOVALS else None
         equal[entry.key if namespace and not fold_removals else (namespace, _equality_key(entry))].append(entry)
     for group in equal.values():
-        if len(group) > (_NAMES_SHOWN if _risk(group[0]) == _REMOVALS else _FOLD_EQUAL_OVER):
+        if len(group) > (_NAMES_SHOWN if _rank(group[0]) == _REMOVALS else _FOLD_EQUAL_OVER):
             yield FoldedRow(group, _without_own_names(_with_shared_values(group)))
         else:
             yield from group
@@ -318,7 +316,7 @@ def _without_own_names(entry: Entry) -> Entry:
 
 def approval_line(plan_sections: Iterable[CatalogSection]) -> str:
     """Return the sentence that approval covers folded removals; empty if none are folded."""
-    removals = [row for section in plan_sections for row in section.rows if _risk(first_of(row)) == _REMOVALS]
+    removals = [row for section in plan_sections for row in section.rows if _rank(first_of(row)) == _REMOVALS]
     if not any(isinstance(row, FoldedRow) for row in removals):
         return ""
     return f"Approval covers all {len(entries_in(removals)):,} removals, also those that are folded."

@@ -60,7 +60,7 @@ class Card:
         return max((bar.counts.total for bar in (*self.visible, *self.folded)), default=0)
 
 
-def breakdown(document: AuditDocument, data: PageData) -> dict[str, Card]:
+def finding_cards(document: AuditDocument, data: PageData) -> dict[str, Card]:
     """Return the cards of findings by rule, owner, catalog and namespace."""
     counts = document.counts
     return {
@@ -86,8 +86,8 @@ def _card(
     return Card(bars[:visible], bars[len(bars) if visible is None else visible :], len(counts) - len(bars))
 
 
-def columns(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
-    """Yield the label, number of tables and height in percent of each bin of a distribution."""
+def histogram(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
+    """Yield the label, number of tables and height of each column, in percent of the highest."""
     greatest = max((bucket.tables for bucket in distribution.bins), default=0) or 1
     for bucket in distribution.bins:
         yield bucket.label, bucket.tables, 100 * bucket.tables / greatest
@@ -173,7 +173,7 @@ def _round_up(amount: int, unit: int) -> int:
         unit *= 10
 
 
-def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
+def trend_plots(runs: Sequence[RunSummary]) -> Sequence[Plot]:
     """Return the plots over ``runs``, oldest run first; none for a single run.
 
     The plot of reclaimable storage has only the runs that listed files, if this one did.

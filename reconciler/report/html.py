@@ -33,10 +33,10 @@ def render_html(document: AuditDocument) -> str:
         unread=_unread_count(document),
         incomplete=document.incomplete_catalogs,
         previous=_comparable_run(document),
-        headline=_headline(document),
-        cards=charts.breakdown(document, data),
-        columns=charts.columns,
-        plots=charts.trend(document.history),
+        headline=_headline_figures(document),
+        cards=charts.finding_cards(document, data),
+        histogram=charts.histogram,
+        plots=charts.trend_plots(document.history),
         rows_shown=_ROWS_SHOWN,
         data=data,
     )
@@ -64,7 +64,7 @@ class Figure:
     style: str = ""
 
 
-def _headline(document: AuditDocument) -> Iterator[Figure]:
+def _headline_figures(document: AuditDocument) -> Iterator[Figure]:
     """Yield the headline figures, with their change since the last comparable run."""
     totals, previous = document.totals, _comparable_run(document)
     for name in (severity.value for severity in Severity):
