@@ -77,15 +77,17 @@ def draw_amid(
         if table.differs or before.differs or dice.random() < 0.5:
             continue
         is_named = table.kind == "register" or (able.names_locations and table.kind != "known")
+        # What was tagged is no longer known from an entry that is another, or elsewhere.
+        is_named = is_named and not (table.evolves or table.tags or before.tags)
         managed = first.properties_of(path).keys() & edited.properties_of(path).keys()
         match dice.choice(("note", "drift", "remake", "point")):
             case "note":
                 acts.append(Act("note", path, {"seen-amid": "spark"}))
             case "drift" if managed:
                 acts.append(Act("change", path, {min(managed): "drifted"}))
-            case "remake" if able.registers and is_named and not table.evolves:
+            case "remake" if able.registers and is_named:
                 acts.append(Act("remake", path))
-            case "point" if is_named and not table.evolves:
+            case "point" if is_named:
                 acts.append(Act("point", path))
     return acts
 

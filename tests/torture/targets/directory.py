@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -203,7 +202,7 @@ class DirectoryInS3(Directory):
 
     def write_dataset(self, room: Room, name: str, rows: int) -> str:
         place = self.raw_place(room, name)
-        if not any(key.startswith(f"{room.token}/raw/{name}.lance/") for key in self._keys(room)):
+        if not self._keys(room, f"raw/{name}.lance/"):
             write_versions(place, rows, self.options())
         return place
 
@@ -225,21 +224,17 @@ class DirectoryInS3(Directory):
     def make_bucket(self) -> None:
         self._s3.create_bucket(Bucket="lake")
 
-    def _keys(self, room: Room) -> Iterator[str]:
-        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket="lake", Prefix=f"{room.token}/"):
-            yield from (entry["Key"] for entry in page.get("Contents", ()))
+    def _keys(self, room: Room, below: str = "") -> Mapping[str, str]:
+        """Return the ETag of every object, by its key."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket="lake", Prefix=f"{room.token}/{below}")
+        return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", ())}
 
     def _has_manifest(self, room: Room) -> bool:
-        return any(f"/{_MANIFEST}/_versions/" in key for key in self._keys(room))
+        return bool(self._keys(room, f"{_MANIFEST}/_versions/"))
 
     def files(self, room: Room) -> Mapping[str, str]:
-        found: dict[str, str] = {}
-        for key in self._keys(room):
-            name = key.partition("/")[2]
-            if self.is_data(name):
-                content = self._s3.get_object(Bucket="lake", Key=key)["Body"].read()
-                found[name] = hashlib.sha256(content).hexdigest()
-        return found
+        found = {key.partition("/")[2]: digest for key, digest in self._keys(room).items()}
+        return {name: digest for name, digest in found.items() if self.is_data(name)}
 
     def default_place(self, room: Room, path: Path_) -> str:
         return "/".join((self.root(room), "tables", *path)) + ".lance"
