@@ -25,6 +25,7 @@ from reconciler.planner.maintenance import jobs_of
 _ATTEMPTS = 4
 _MOST_NAMED = 10
 _NO_SOURCE = Source("", 1)
+"""The source of a block that is built from a job, which names no file."""
 
 
 def carry_out_job(
@@ -82,7 +83,8 @@ def _attempt_job(
 ) -> ChangeOutcome:
     """Do the work of a job if it is still needed.
 
-    It takes up to ``_ATTEMPTS`` attempts against other writers.
+    It is attempted up to ``_ATTEMPTS`` times, since another writer's commit can make it fail. The entry and the
+    dataset are checked before each attempt.
     """
     change, backend = target.change, target.backend
     for attempt in range(1, _ATTEMPTS + 1):
@@ -107,7 +109,8 @@ def _attempt_job(
 def _needed_job(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> UpkeepJob | None:
     """Inspect the dataset, and return the job as it would be planned now.
 
-    The result is None if the job is not needed any more.
+    The result is None if the job is not needed any more. Later versions of the planned dataset are accepted; only in
+    the planned version itself must the costs be equal.
 
     Raises:
         StaleError: the dataset differs from the plan, so the job must not be carried out.
@@ -154,6 +157,9 @@ def _expect_planned(job: UpkeepJob, now: UpkeepJob, upkeep: Upkeep, *, costs_mus
 
     ``job`` is the planned job, ``now`` that of the dataset as inspected. The bytes to read and write are compared if
     ``costs_must_match``. In any case a job on an index must read no more than ``job.most_bytes``.
+
+    No index of the plan may be missing or changed. A new one is tolerated on a column for which the block asks for an
+    index, as another job of this plan may have built it.
     """
     if costs_must_match and (now.reads, now.writes) != (job.reads, job.writes):
         raise StaleError(

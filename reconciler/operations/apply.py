@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from reconciler.applier.check import check_plan, with_live_count
@@ -32,7 +32,8 @@ from reconciler.planner.mirrors import PlannedTable, TablesAfterPlan, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 from reconciler.storage import Executors
 
-_HINDERED = (ReasonCode.CATALOG_CLEANUP, ReasonCode.CATALOG_TOO_NEW)
+_CATALOG_SETTINGS = (ReasonCode.CATALOG_CLEANUP, ReasonCode.CATALOG_TOO_NEW)
+"""The reasons of entries about the settings of a directory catalog's list of objects."""
 
 
 def check_arguments(plan: Plan, manifest: Manifest) -> None:
@@ -99,7 +100,7 @@ def apply(
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
         PlanFileError: a saved plan was edited: its changes do not follow from its manifest and recorded states.
-        ManifestError: they may not because a placeholder in some ``config`` has no value.
+        ManifestError: a placeholder in a ``config`` has no value, so the locations in the plan cannot be checked.
         BlockedError: something could not be planned.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
@@ -114,17 +115,19 @@ def apply(
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
-        replanned, sources = verified(plan, manifest, connections, parallelism)
-        mirrored = check_vanished(replanned, sources, connections, parallelism)
+        replanned, inputs = replan_verified(plan, manifest, connections, parallelism)
+        table_counts = check_vanished(replanned, inputs, connections, parallelism)
         if not allow_mass_removal:
-            _check_counts(replanned, sources, mirrored, connections, parallelism)
+            _check_counts(replanned, inputs, table_counts, connections, parallelism)
         return carry_out(replanned, plan, connections, parallelism, journal, on_event, stop, profile)
 
 
-def verified(
+def replan_verified(
     plan: Plan, manifest: Manifest, connections: Mapping[str, Connection], parallelism: int
 ) -> tuple[Plan, Mapping[str, CatalogInput]]:
-    """Replan ``plan`` from its recorded states; return it with the planner's input for each catalog.
+    """Replan ``plan`` from its recorded states, so that every change follows from them.
+
+    Return it with the planner's input for each catalog.
 
     Raises:
         StalePlanError: a catalog, a default location or a leftover has changed since; nothing was written.
@@ -132,24 +135,31 @@ def verified(
         CatalogError: a catalog could not be read.
     """
     check_services(plan, manifest, connections)
-    sources = {name: _source(plan, connection) for name, connection in connections.items()}
-    known = {name: (source, _confirmed_leftovers(plan, connections[name], source)) for name, source in sources.items()}
+    inputs = {name: _input_of(plan, connection) for name, connection in connections.items()}
+    catalogs = {
+        name: (catalog, _settings_keys(plan, name) | _confirmed_leftovers(plan, connections[name], catalog))
+        for name, catalog in inputs.items()
+    }
 
     def present_locations(recorded: RecordedCatalog) -> PresentLocations:
+        """Return where the tables in question are now, without opening their data."""
         tables = _table_facts(recorded, connections[recorded.source.desired.name], parallelism)
         locations = (facts.location for facts in tables.values())
         return PresentLocations(tables, links_to(locations, recorded.source.live.tables.values()))
 
-    with _missing_values_first(manifest):
+    with _config_errors_first(manifest):
         replanned = replan(
-            plan, reference(manifest), manifest.thresholds, known, present_locations, shown_locations_of(manifest)
+            plan, reference(manifest), manifest.thresholds, catalogs, present_locations, shown_locations_of(manifest)
         )
-    return replanned, sources
+    return replanned, inputs
 
 
 @contextmanager
-def _missing_values_first(manifest: Manifest) -> Iterator[None]:
-    """Raise ManifestError instead of PlanFileError if the plan may show a root that has no value here."""
+def _config_errors_first(manifest: Manifest) -> Iterator[None]:
+    """Raise ManifestError instead of PlanFileError if a placeholder in a ``config`` has no value.
+
+    The plan shows such a root as its placeholder. Without its value the plan looks edited.
+    """
     try:
         yield
     except PlanFileError:
@@ -205,7 +215,7 @@ def check_services(plan: Plan, manifest: Manifest, connections: Mapping[str, Con
             )
 
 
-def _source(plan: Plan, connection: Connection) -> CatalogInput:
+def _input_of(plan: Plan, connection: Connection) -> CatalogInput:
     """Return the planner's input for one catalog of ``plan``, without its live state.
 
     Raises:
@@ -214,31 +224,33 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
     return input_of(connection, options_in(connection, plan.options))
 
 
-def _confirmed_leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Key]:
-    """Return the keys of planned leftovers that are still no tables, and of a list of objects in the way.
+def _settings_keys(plan: Plan, catalog: str) -> set[Key]:
+    """Return the keys of the plan's entries about a catalog's own settings, which have no object to confirm."""
+    entries = (*plan.changes, *plan.blocked)
+    return {entry.key for entry in entries if entry.catalog == catalog and entry.code in _CATALOG_SETTINGS}
+
+
+def _confirmed_leftovers(plan: Plan, connection: Connection, catalog: CatalogInput) -> set[Key]:
+    """Return the keys of entries left by interrupted runs that ``plan`` removes, and that are still unused.
 
     Raises:
         StalePlanError: an entry to be removed is no leftover.
         CatalogError: the catalog could not be read.
     """
-    name = connection.spec.name
-    named = [change for change in plan.changes_of(name) if change.code is ReasonCode.LEFTOVER]
-    object_lists = {
-        entry.key for entry in (*plan.changes, *plan.blocked) if entry.catalog == name and entry.code in _HINDERED
-    }
-    if not named:
-        return object_lists
+    removals = [change for change in plan.changes_of(connection.spec.name) if change.code is ReasonCode.LEFTOVER]
+    if not removals:
+        return set()
     backend = connection.backend
     with connection.spec.errors():
-        left = {leftover.id for leftover in backend.leftovers(source.desired.scope)}
+        left = {leftover.id for leftover in backend.leftovers(catalog.desired.scope)}
         in_use = [
             f"  {display.address(change.catalog, *change.identifier)}   planned on a leftover, now in use"
-            for change in named
+            for change in removals
             if change.identifier not in left and load(backend, change.kind, change.identifier) is not None
         ]
     if in_use:
         raise StalePlanError(f"{count(len(in_use), 'leftover')} of interrupted runs moved since it was made", *in_use)
-    return object_lists | {change.key for change in named}
+    return {change.key for change in removals}
 
 
 def _table_facts(
@@ -264,12 +276,12 @@ def _table_facts(
 
 def _check_counts(
     plan: Plan,
-    sources: Mapping[str, CatalogInput],
-    mirrored: Mapping[str, int],
+    inputs: Mapping[str, CatalogInput],
+    table_counts: Mapping[str, int],
     connections: Mapping[str, Connection],
     parallelism: int,
 ) -> None:
-    """Check the limit on removals with counts from the live catalogs.
+    """Check the limit on removals with counts from the live catalogs, and those in ``table_counts`` of mirrors.
 
     Raises:
         SafetyError: too much would be removed.
@@ -277,7 +289,7 @@ def _check_counts(
     """
     counted = []
     for summary in plan.catalogs:
-        if summary.name not in sources:
+        if summary.name not in inputs:
             continue
         connection = connections[summary.name]
         removed = {
@@ -286,16 +298,16 @@ def _check_counts(
             if (change.action is Action.DEREGISTER_TABLE or change.removes_tags or change.recreates)
             and change.code is not ReasonCode.LEFTOVER
         }
-        tables = mirrored.get(summary.name, summary.mirrored_tables)
+        tables = table_counts.get(summary.name, summary.mirrored_tables)
         with_mirror_count = summary.model_copy(update={"mirrored_tables": tables})
         with connection.spec.errors():
-            source, backend = sources[summary.name], connection.backend
-            counted.append(with_live_count(with_mirror_count, plan.thresholds, source, removed, backend, parallelism))
+            catalog, backend = inputs[summary.name], connection.backend
+            counted.append(with_live_count(with_mirror_count, plan.thresholds, catalog, removed, backend, parallelism))
     check_removals(plan.model_copy(update={"catalogs": tuple(counted)}))
 
 
 def check_vanished(
-    plan: Plan, sources: Mapping[str, CatalogInput], connections: Mapping[str, Connection], parallelism: int
+    plan: Plan, inputs: Mapping[str, CatalogInput], connections: Mapping[str, Connection], parallelism: int
 ) -> Mapping[str, int]:
     """Confirm that tables a mirror would remove are gone from the source.
 
@@ -305,7 +317,7 @@ def check_vanished(
 
     Args:
         plan: to be carried out.
-        sources: the planner's input for each catalog.
+        inputs: the planner's input for each catalog.
         connections: the same catalogs.
         parallelism: how many catalogs are read at a time.
 
@@ -313,8 +325,8 @@ def check_vanished(
         StalePlanError: a table to be removed exists in the source.
         CatalogError: a source could not be read.
     """
-    vanishing = {name: tables for name, source in sources.items() if (tables := _unmirrored(plan, source))}
-    mirrors = {name: mirror for name in vanishing if (mirror := sources[name].desired.mirror) is not None}
+    vanishing = {name: tables for name, catalog in inputs.items() if (tables := _unmirrored(plan, catalog))}
+    mirrors = {name: mirror for name in vanishing if (mirror := inputs[name].desired.mirror) is not None}
     followed = sorted({mirror.origin for mirror in mirrors.values()})
     scans = read_all(
         [connections[name] for name in followed],
@@ -325,8 +337,8 @@ def check_vanished(
     counts: dict[str, int] = {}
     existing: list[str] = []
     for name, mirror in mirrors.items():
-        source = sources[name]
-        mirror_tables = mirrored(source.desired, mirror, source.capabilities, tables_after[mirror.origin])
+        catalog = inputs[name]
+        mirror_tables = mirrored(catalog.desired, mirror, catalog.capabilities, tables_after[mirror.origin])
         counts[name] = mirror_tables.tables
         for table in sorted(vanishing[name] & mirror_tables.desired.tables.keys()):
             origin = display.address(mirror.origin, *mirror_tables.origins_of(table)[0])
@@ -340,12 +352,12 @@ def check_vanished(
     return counts
 
 
-def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
+def _unmirrored(plan: Plan, catalog: CatalogInput) -> frozenset[Identifier]:
     """Return the removed tables that a mirror created and no block names."""
-    mirror, blocks = source.desired.mirror, source.desired.tables
+    mirror, blocks = catalog.desired.mirror, catalog.desired.tables
     return frozenset(
         change.identifier
-        for change in plan.changes_of(source.desired.name)
+        for change in plan.changes_of(catalog.desired.name)
         if mirror is not None
         and change.action is Action.DEREGISTER_TABLE
         and change.before is not None

@@ -17,7 +17,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Scope
-from reconciler.operations.apply import carry_out, check_arguments, ignore_event, verified
+from reconciler.operations.apply import carry_out, check_arguments, ignore_event, replan_verified
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.plan import check_globs, input_of, reference, selected_in, selection_of, summary_of
 from reconciler.planner.facts import PlanOptions
@@ -112,7 +112,7 @@ def maintain(
         raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
     stop = stop or threading.Event()
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
-        replanned, _ = verified(plan, manifest, connections, parallelism)
+        replanned, _ = replan_verified(plan, manifest, connections, parallelism)
         deadline = _Deadline(stop, until)
         report = carry_out(replanned, plan, connections, parallelism, journal, on_event, deadline, executors=executors)
     if stop.is_set() or not report.interrupted:
