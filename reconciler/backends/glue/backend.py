@@ -254,13 +254,16 @@ class GlueBackend(Backend):
         return copied
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the writes of an apply; IAM decides before Glue looks for the object."""
-        nowhere = structures.new_table(table[-1], f"s3://{table[-1]}/none.lance", {})
+        """Return writes to a table and a database that do not exist; `lancens doctor` sends them.
+
+        IAM decides before Glue looks for the object.
+        """
+        missing = structures.new_table(table[-1], f"s3://{table[-1]}/none.lance", {})
         return {
             "creating a table, in a database that is not there,": partial(
-                self._service.create_table, (*table[:-2], table[-1], table[-1]), nowhere
+                self._service.create_table, (*table[:-2], table[-1], table[-1]), missing
             ),
-            "changing a table": partial(self._service.update_table, table, cast("TableTypeDef", nowhere)),
+            "changing a table": partial(self._service.update_table, table, cast("TableTypeDef", missing)),
             "deregistering a table": partial(self._service.delete_table, table),
             "dropping a database": partial(self._service.delete_database, (*table[:-2], table[-1])),
         }

@@ -187,7 +187,7 @@ class Hive2Backend(Backend):
             raise
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the writes of an apply, to objects that do not exist."""
+        """Return the removal of a table that does not exist; `lancens doctor` sends it."""
         return {"deregistering a table": lambda: self._tables.drop(table)}
 
     def remove_table(self, identifier: Identifier) -> LiveTable:

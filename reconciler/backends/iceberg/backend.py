@@ -286,7 +286,7 @@ class IcebergBackend(HttpBackend):
         return _live_table(identifier, entry)
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the writes of an apply, to objects that do not exist."""
+        """Return writes to a table and a namespace that do not exist; `lancens doctor` sends them."""
         merge = PropertyChanges({"lancens.doctor": table[-1]})
         change = {"changing a table": lambda: self._server.commit(table, str(uuid.uuid4()), merge, None)}
         return {
@@ -298,7 +298,7 @@ class IcebergBackend(HttpBackend):
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
         removed = self._checked(self.load_table(identifier))
-        self._server.drop_table(identifier, partial(self._lance_entry, identifier))
+        self._server.drop_table(identifier, before_repeat=partial(self._lance_entry, identifier))
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:

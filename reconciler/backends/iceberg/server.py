@@ -64,8 +64,9 @@ class IcebergServer:
     """
 
     kind = "an Iceberg table"
+    """What messages call a table of this list that is no Lance table."""
     other_kind = "generic table"
-    """The names for messages of a table without the mark, and of :meth:`other_names`."""
+    """The format of the tables that :meth:`other_names` lists."""
 
     def __init__(self, http: HttpClient, config: IcebergConfig) -> None:
         self._http = http
@@ -128,7 +129,7 @@ class IcebergServer:
 
         def read() -> Iterator[str]:
             for child in self._pages(routes.namespaces, "namespaces", query, doing):
-                if not _is_list_of_text(child) or child[:-1] != levels:
+                if not _is_nonempty_list_of_text(child) or child[:-1] != levels:
                     raise errors.InternalError(f"iceberg: {doing}: the answer names something else: {child!r:.200}")
                 yield child[-1]
 
@@ -147,7 +148,7 @@ class IcebergServer:
         if answer and answer.keys().isdisjoint(("namespace", "properties")):
             raise errors.InternalError(f"iceberg: {doing}: the answer describes no namespace")
         levels = answer.get("namespace")
-        if _is_list_of_text(levels):
+        if _is_nonempty_list_of_text(levels):
             require_same_name("iceberg", identifier, (identifier[0], *levels))
         return self._remember_location(LiveNamespace(identifier, parse_properties(answer, doing)))
 
@@ -195,7 +196,7 @@ class IcebergServer:
             errors={**MISSING_NAMESPACE, 409: errors.NamespaceAlreadyExistsError},
         )
         stored = answer.get("namespace")
-        if _is_list_of_text(stored) and stored != levels:
+        if _is_nonempty_list_of_text(stored) and stored != levels:
             self.drop_namespace((warehouse, *stored))
             require_same_name("iceberg", identifier, (warehouse, *stored))
         return self._remember_location(LiveNamespace(identifier, parse_properties(answer, doing)))
@@ -203,8 +204,9 @@ class IcebergServer:
     def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
         """Merge ``changes`` into a namespace's properties, removals first.
 
-        These are two requests: the marks of removed properties stay until they are removed. To one request with both,
-        Polaris 1.5.0 responds with 409 after making the updates only.
+        There is one request for the removals and one for the updates. To one request with both, Polaris 1.5.0 responds
+        with 409 after making the updates only. If the second fails, the marks still name the removed properties, so
+        the next apply completes the change.
 
         Raises:
             NamespaceNotFoundError: it does not exist.
@@ -366,6 +368,8 @@ class IcebergServer:
     def drop_table(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """Drop a table's entry, with the request to keep the data.
 
+        ``before_repeat`` is called before each retry, and may raise (see ``RequestOptions``).
+
         Raises:
             TableNotFoundError: it does not exist.
         """
@@ -385,9 +389,10 @@ class IcebergServer:
         path = self.routes(parent[0]).generic_tables(parent[1:])
         return self._names(parent, "generic tables", path)
 
-    def _names(self, parent: Identifier, kind: str, path: str | None = None) -> Iterator[str]:
-        doing = f"list the {kind} in {_namespace_label(parent)}"
-        for identifier in self._pages(path or self._path(parent, kind), "identifiers", {}, doing):
+    def _names(self, parent: Identifier, listed: str, path: str | None = None) -> Iterator[str]:
+        """Yield the names in a list: of ``listed``, such as ``tables``, whose route is ``path`` if it differs."""
+        doing = f"list the {listed} in {_namespace_label(parent)}"
+        for identifier in self._pages(path or self._path(parent, listed), "identifiers", {}, doing):
             name = identifier.get("name") if isinstance(identifier, dict) else None
             if not isinstance(name, str):
                 raise errors.InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
@@ -410,5 +415,5 @@ def _identifier_body(identifier: Identifier) -> dict[str, object]:
     return {"namespace": list(identifier[1:-1]), "name": identifier[-1]}
 
 
-def _is_list_of_text(value: object) -> TypeGuard[list[str]]:
+def _is_nonempty_list_of_text(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)

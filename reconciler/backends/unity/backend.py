@@ -121,7 +121,12 @@ class UnityBackend(HttpBackend):
     def _tables(
         self, namespace: Identifier, concerns: Callable[[UnityEntry], bool] = lambda _: False
     ) -> list[UnityEntry]:
-        """Return the tables of a schema; other levels must exist and hold none."""
+        """Return the tables of a schema; other levels must exist and hold none.
+
+        Raises:
+            NamespaceNotFoundError: the namespace does not exist.
+            DoubledNameError: the service lists a table twice that ``concerns`` accepts.
+        """
         if len(namespace) < 2:
             if namespace:
                 self._read(namespace)
@@ -158,7 +163,7 @@ class UnityBackend(HttpBackend):
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a schema."""
+        """Create a schema; ``kind`` is ignored, as there is only one."""
         self._require_schema(identifier)
 
         def create() -> UnityEntry:
@@ -266,17 +271,20 @@ class UnityBackend(HttpBackend):
         raise DoubledNameError(f"unity: it was created, but by somebody else too: {double_problem(identifier)}")
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the writes of an apply, to objects that do not exist."""
-        nowhere = (table[0], table[-1])
+        """Return a deletion of ``table`` and one of a schema, neither of which exists; `lancens doctor` sends them."""
+        missing_schema = (table[0], table[-1])
         return {
             "deregistering a table": lambda: self._service.delete(table),
-            "dropping a schema": lambda: self._service.delete(nowhere),
+            "dropping a schema": lambda: self._service.delete(missing_schema),
         }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a Lance table; it is external, so its data stays."""
+        """Remove the entry of a Lance table; it is external, so its data stays.
+
+        Before a retry the entry is read again, as the first attempt may have removed it.
+        """
         removed = self._checked(self.load_table(identifier))
-        self._service.delete(identifier, partial(self._lance_table, identifier))
+        self._service.delete(identifier, before_repeat=partial(self._lance_table, identifier))
         return removed
 
     # ---- locations -----------------------------------------------------------------------------------------------
@@ -286,9 +294,9 @@ class UnityBackend(HttpBackend):
         return rules.location_problem(location)
 
     def location_for_request(self, identifier: Identifier) -> str:
-        """Return the location of a table that a namespace operation creates.
+        """Return the location of a table that a namespace operation creates without one.
 
-        Without a ``root`` it is below the current directory.
+        It is below the configured ``root``, by default below the current directory.
         """
         return self.location_below(self.config.root or str(Path.cwd()), identifier)
 
