@@ -62,6 +62,19 @@ def test_a_process_of_others_keeps_pandas(call: str) -> None:
     assert nulls_after("validate", str(QUICKSTART), call=call) == (2, 0)
 
 
+def test_a_process_of_others_keeps_its_collector() -> None:
+    code = f"""
+import gc
+from reconciler.cli import main
+before = gc.get_threshold()
+try:
+    main(["validate", {str(QUICKSTART)!r}])
+except SystemExit:
+    assert gc.get_threshold() == before
+"""
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
 def test_a_process_of_spark_keeps_pandas() -> None:
     assert nulls_after("plan", str(QUICKSTART), "--engine", "spark", "--profile", "profile.json") == (2, 0)
 
