@@ -522,15 +522,6 @@ def test_a_list_that_makes_pylance_panic_is_an_error_that_names_it(
         DirBackend(root=str(lake)).scan()
 
 
-def test_errors_hold_no_storage_option() -> None:
-    backend = DirBackend(root="zz://bucket/lake", **{"storage.secret": "hunter2hunter2"})
-    with pytest.raises(BackendError) as raised:
-        backend.scan()
-    assert "zz://bucket/lake/__manifest" in str(raised.value)
-    assert "hunter2" not in str(raised.value)
-    assert not isinstance(raised.value, InternalError)
-
-
 def test_two_tables_at_one_dataset_by_different_ways_are_blocked(
     lake: Path, backend: DirBackend, tmp_path: Path
 ) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
+from lance_namespace import CreateNamespaceRequest
 
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import locations
@@ -38,15 +37,6 @@ def test_datasets_need_no_disk(name: str) -> None:
     location = other.load_table(("eu", "a b-é")).location
     assert location.startswith(f"shared-memory://{name}/")
     assert locations.problem(location) is None
-
-
-def test_datasets_go_under_the_root_where_one_is_given(tmp_path: Path) -> None:
-    backend = MemoryBackend(root=str(tmp_path))
-    CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["users"]))
-    assert (
-        CatalogNamespace(backend).describe_table(DescribeTableRequest(id=["users"])).location
-        == f"{tmp_path}/users.lance"
-    )
 
 
 def test_no_two_tables_share_a_default_location() -> None:

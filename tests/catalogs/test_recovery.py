@@ -253,19 +253,3 @@ def test_a_wrong_apply_is_reverted(shop: Shop) -> None:
     plan = shop.apply()
     assert [str(change.action) for change in plan.changes] == ["register-table"] * 3
     shop.check("users", "customers", "clicks", "far")
-
-
-def test_an_interrupted_apply_goes_on_without_its_journal(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    shop.keep_locations()
-    shop.blocks |= {f"new_{number}": {"schema": [{"name": "id", "type": "int64"}]} for number in range(3)}
-    saved = shop.folder / "plan.json"
-    shop.write()
-    assert lancens(capsys, "plan", shop.manifest, "-o", saved).code == 0
-    # The half that was carried out.
-    half = f"main/{'/'.join(shop.home)}/new_1"
-    assert lancens(capsys, "apply", shop.manifest, "--select", half, "--auto-approve", "--journal", "lost").code == 0
-    shutil.rmtree("lost")
-    done = lancens(capsys, "apply", saved, "--auto-approve", "--journal", "fresh")
-
-    assert done.code == 0, done.err
-    shop.check("users", "customers", "clicks", "far")

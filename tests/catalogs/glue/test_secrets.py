@@ -13,7 +13,7 @@ from reconciler.backends import registry
 from reconciler.model.errors import BackendError
 from tests.catalogs.glue.seeding import databases
 from tests.cli.running import lancens
-from tests.servers.glue import ACCESS_KEY, GlueServer
+from tests.servers.glue import GlueServer
 
 SECRETS = {
     "GLUE_KEY": "AKIAHIDDENHIDDEN",
@@ -151,13 +151,3 @@ def test_nothing_shows_when_a_role_cannot_be_renewed(
     shown = capfd.readouterr()
     _check(shown.out, shown.err, caplog.text, "".join(traceback.format_exception(raised.value)))
     assert "Traceback" not in shown.err
-
-
-def test_nothing_shows_of_a_connection() -> None:
-    backend = registry.connect(
-        "glue",
-        {"region": "us-east-1", "access_key_id": ACCESS_KEY, "secret_access_key": SECRETS["GLUE_SECRET"]},
-    )
-    texts = [backend.namespace_id(), repr(backend), repr(backend.config), str(backend.config)]
-    _check(*texts)
-    assert not [text for text in texts if ACCESS_KEY in text]

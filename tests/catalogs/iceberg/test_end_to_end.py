@@ -17,7 +17,7 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.declaring import calls_of_declares
-from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, carried_out, edit, planned
+from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog, on_one_server
 from tests.plans import assert_blocked
 
@@ -155,13 +155,6 @@ class TestExample(EndToEnd):
 @pytest.mark.soak
 class TestHeldNames(HeldNames):
     """Names that are taken, which the planner finds in a scan."""
-
-
-def test_data_is_where_the_catalog_says(catalog: Catalog, backend: IcebergBackend, manifest_path: Path) -> None:
-    apply(manifest_path)
-    users = backend.load_table((catalog.warehouse, "analytics", "users"))
-    assert dataset(backend, "/".join(users.id)).schema.names == ["user_id", "embedding"]
-    assert users.location.startswith("s3://lake/w/" if catalog.ignores_location else catalog.root)
 
 
 def test_a_warehouse_that_does_not_exist_is_named_with_its_line(catalog: Catalog, manifest_path: Path) -> None:

@@ -28,6 +28,7 @@ class TestPaths:
     def test_a_path_is_created_and_marked(self) -> None:
         plan = plan_of(desired(table("a/b/t")), live())
         assert steps(plan) == ["create-namespace a", "create-namespace a/b", "declare-table a/b/t"]
+        assert {change.code for change in plan.changes[:2]} == {ReasonCode.IN_MANIFEST}
         assert all(change.after and change.after.managed_by == OWNER for change in plan.changes)
 
     def test_a_path_that_is_there_is_never_adopted_or_updated(self) -> None:

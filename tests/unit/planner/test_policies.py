@@ -246,10 +246,3 @@ def test_a_plan_folds_what_policies_change_whatever_was_there_before() -> None:
     assert "policy `**`, `ads/**`" in text
     assert "tier: … -> gold" in text
     assert len(text.splitlines()) < 20
-
-
-def test_a_fold_shows_the_value_before_where_it_is_that_of_all() -> None:
-    tables = [live_table(f"ads/t{at}", {"tier": "silver"}) for at in range(30)]
-
-    text = render(plan_of(with_policies(policy("ads/**", tier="gold")), live(*tables)), "text")
-    assert "tier: silver -> gold" in text
