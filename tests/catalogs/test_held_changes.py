@@ -13,7 +13,7 @@ import reconciler
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.backends.rest import RestBackend
-from reconciler.backends.rest.server import RestServer
+from reconciler.backends.rest.client import RestClient
 from reconciler.model.live import LiveTable
 from reconciler.model.ownership import recorded_keys
 from reconciler.server.catalogs import OneCatalog
@@ -69,7 +69,7 @@ def test_a_change_on_another_state_is_refused_and_leaves_no_key_without_an_owner
     catalog: _Catalog, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     assert catalog.apply(_OLD).ok
-    owner = {"rest": RestServer, "memory": MemoryBackend, "dir": DirBackend}[catalog.impl]
+    owner = {"rest": RestClient, "memory": MemoryBackend, "dir": DirBackend}[catalog.impl]
     _hold(monkeypatch, owner, call, lambda: catalog.apply(_LESS))
     report = catalog.apply(_NEW)
     kind = call.removeprefix("alter_")
@@ -88,7 +88,7 @@ def test_a_server_without_preconditions_gets_the_marks_with_every_change(
     with served(OneCatalog(DirBackend(root=root))) as url:
         catalog = _Catalog(tmp_path, "rest", {"uri": url, "root": root})
         assert catalog.apply(_OLD).ok
-        _hold(monkeypatch, RestServer, call, lambda: catalog.apply(_LESS))
+        _hold(monkeypatch, RestClient, call, lambda: catalog.apply(_LESS))
         catalog.apply(_NEW)
         backend = RestBackend(**catalog.config)
         for live in (backend.load_table(("a", "t")), backend.load_namespace(("a",))):

@@ -22,9 +22,9 @@ from reconciler.backends.iceberg.answers import (
     UnreadableTableError,
     translate,
 )
+from reconciler.backends.iceberg.client import SAFEGUARD, IcebergClient
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.generic import GenericServer
-from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
+from reconciler.backends.iceberg.generic import GenericClient
 from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
 from reconciler.backends.odd_entries import odd_entry, with_odd_entries
 from reconciler.backends.service_options import own_options
@@ -76,7 +76,7 @@ class IcebergBackend(HttpBackend):
             pool_size=_POOL_SIZE,
         )
         is_generic = self.config.tables == "generic"
-        self._server = (GenericServer if is_generic else IcebergServer)(self._http, self.config)
+        self._client = (GenericClient if is_generic else IcebergClient)(self._http, self.config)
         if is_generic:
             self.known_capabilities = generic.CAPABILITIES
 
@@ -85,7 +85,7 @@ class IcebergBackend(HttpBackend):
         if self.config.tables == "generic":
             return self.known_capabilities
         routes_of_each = [
-            self._server.routes(name)
+            self._client.routes(name)
             for name in self._existing_warehouses(sorted({*self.config.warehouse_names, *self.outermost_names}))
         ]
         chooses = self.config.is_s3_tables or any(routes.is_nessie for routes in routes_of_each)
@@ -112,7 +112,7 @@ class IcebergBackend(HttpBackend):
         with self._http.meter.scan_limits():
             names = [name for name in self._warehouse_names(scope) if scope.contains((name,)) or scope.reaches((name,))]
             starts = [(name,) for name in self._existing_warehouses(names, required=self.config.warehouse_names)]
-            listing = walk(self._server, starts, scope, self.parallelism)
+            listing = walk(self._client, starts, scope, self.parallelism)
             entries = in_parallel(load, listing.tables, self.parallelism)
         for identifier, entry in zip(listing.tables, entries, strict=True):
             if entry is not None and entry.unreadable:
@@ -126,7 +126,7 @@ class IcebergBackend(HttpBackend):
     def _load_listed(self, identifier: Identifier) -> TableEntry | None:
         """Load a listed table; None if it was removed since, unreadable if it is missing."""
         try:
-            return load_listed(self._server, identifier)
+            return load_listed(self._client, identifier)
         except errors.TableNotFoundError:
             return TableEntry(unreadable="the service lists and does not find")
 
@@ -144,7 +144,7 @@ class IcebergBackend(HttpBackend):
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace; a warehouse has no properties."""
-        return self._server.namespace(identifier)
+        return self._client.namespace(identifier)
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one Lance table."""
@@ -154,7 +154,7 @@ class IcebergBackend(HttpBackend):
         """Return the names directly below ``parent``; the root's are known warehouses."""
         if not parent:
             return self._existing_warehouses(self._warehouse_names())
-        names = self._server.namespaces(parent)
+        names = self._client.namespaces(parent)
         if not names:
             self.load_namespace(parent)
         return names
@@ -165,7 +165,7 @@ class IcebergBackend(HttpBackend):
 
     def candidate_tables(self, parent: Identifier) -> list[str]:
         """Return the names of all tables: only a table's entry has its format."""
-        return self._server.tables(parent) if parent else []
+        return self._client.tables(parent) if parent else []
 
     def confirmed_tables(self, parent: Identifier, names: Sequence[str]) -> list[str]:
         """Return those of ``names`` that are Lance tables; load each table."""
@@ -176,7 +176,7 @@ class IcebergBackend(HttpBackend):
         if len(identifier) < 2:
             return []
         foreign = [name for name, entry in self._table_entries(identifier).items() if not entry.is_lance]
-        return foreign + self._server.views(identifier) + self._server.other_names(identifier)
+        return foreign + self._client.views(identifier) + self._client.other_names(identifier)
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the views, the tables without the mark, and the unreadable ones.
@@ -188,12 +188,12 @@ class IcebergBackend(HttpBackend):
         if len(namespace) < 2:
             return foreign
         try:
-            listed = [(name, "view") for name in self._server.views(namespace)]
+            listed = [(name, "view") for name in self._client.views(namespace)]
         except errors.PermissionDeniedError:
             if names is None:
                 raise
             listed = []
-        listed += [(name, self._server.other_kind) for name in self._server.other_names(namespace)]
+        listed += [(name, self._client.other_kind) for name in self._client.other_names(namespace)]
         concerns = any_name if names is None else names.__contains__
         return foreign + [ForeignTable((*namespace, name), None, kind) for name, kind in listed if concerns(name)]
 
@@ -202,7 +202,7 @@ class IcebergBackend(HttpBackend):
         base = (
             None
             if self.config.root is not None
-            else self._server.base_location(identifier[:-1], self.declared_locations)
+            else self._client.base_location(identifier[:-1], self.declared_locations)
         )
         return super().default_location(identifier) if base is None else locations.join(base, identifier[-1])
 
@@ -210,7 +210,7 @@ class IcebergBackend(HttpBackend):
         """Return why Polaris takes no Iceberg table at ``location``; None if it does."""
         if self.config.tables == "generic" or self.config.unstructured_table_location:
             return None
-        base = self._server.base_location(identifier[:-1], self.declared_locations)
+        base = self._client.base_location(identifier[:-1], self.declared_locations)
         if base is None or locations.is_under(base, location):
             return None
         return f"it is not below {locations.redact(base)}, its namespace's; {LOCATION_REMEDY}"
@@ -224,7 +224,7 @@ class IcebergBackend(HttpBackend):
 
         Without a default it is below the current directory. On Polaris the namespace is read again: it may have moved.
         """
-        if self._server.base_location(identifier[:1]) is not None:
+        if self._client.base_location(identifier[:1]) is not None:
             self.load_namespace(identifier[:-1])
         return self.default_location(identifier) or self.location_below(str(Path.cwd()), identifier)
 
@@ -234,7 +234,7 @@ class IcebergBackend(HttpBackend):
 
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
         """Return the storage options that the service vends for a table's data."""
-        return self._server.vended_options(identifier)
+        return self._client.vended_options(identifier)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
@@ -244,21 +244,21 @@ class IcebergBackend(HttpBackend):
         """Create a namespace; check that its parent exists, as not every server does."""
         _require_below_warehouse(identifier)
         self.load_namespace(identifier[:-1])
-        return self._server.create_namespace(identifier, properties)
+        return self._client.create_namespace(identifier, properties)
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop a namespace; check that it is empty, as not every server does."""
         _require_below_warehouse(identifier)
         self._checked(self.load_namespace(identifier))
-        server = self._server
-        listed = (server.namespaces, server.tables, server.views, server.other_names)
+        client = self._client
+        listed = (client.namespaces, client.tables, client.views, client.other_names)
         held_names = [name for names in listed for name in names(identifier)]
         if held_names:
             examples = ", ".join(f"`{name}`" for name in sorted(held_names)[:3])
             raise errors.NamespaceNotEmptyError(
                 f"iceberg: namespace `{join(identifier)}` is not empty: it holds {examples}"
             )
-        server.drop_namespace(identifier)
+        client.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties.
@@ -268,19 +268,19 @@ class IcebergBackend(HttpBackend):
         _require_below_warehouse(identifier)
         self._checked(self.load_namespace(identifier))
         protected = (
-            frozenset() if self._server.base_location(identifier[:1]) is None else self.capabilities().namespace_places
+            frozenset() if self._client.base_location(identifier[:1]) is None else self.capabilities().namespace_places
         )
-        self._server.update_properties(identifier, replace(changes, remove=changes.remove - protected))
+        self._client.update_properties(identifier, replace(changes, remove=changes.remove - protected))
         return self.load_namespace(identifier)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the companion table and return it with the location in force."""
-        entry, name = self._server.create_table(identifier, location, properties), identifier[-1]
-        if name != name.lower() and name not in (names := self._server.tables(identifier[:-1], name.__eq__)):
+        entry, name = self._client.create_table(identifier, location, properties), identifier[-1]
+        if name != name.lower() and name not in (names := self._client.tables(identifier[:-1], name.__eq__)):
             # The response has no name: look up whether the service folded it to lower case.
-            self._server.drop_table(identifier)
+            self._client.drop_table(identifier)
             stored = next((listed for listed in names if listed.lower() == name.lower()), name.lower())
             require_same_name(self.impl, identifier, (*identifier[:-1], stored))
         return _live_table(identifier, entry)
@@ -288,17 +288,17 @@ class IcebergBackend(HttpBackend):
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return writes to a table and a namespace that do not exist; `lancens doctor` sends them."""
         merge = PropertyChanges({"lancens.doctor": table[-1]})
-        change = {"changing a table": lambda: self._server.commit(table, str(uuid.uuid4()), merge, None)}
+        change = {"changing a table": lambda: self._client.commit(table, str(uuid.uuid4()), merge, None)}
         return {
             **(change if self.capabilities().alter_table else {}),
-            "deregistering a table": lambda: self._server.drop_table(table),
-            "dropping a namespace": lambda: self._server.drop_namespace((table[0], table[-1])),
+            "deregistering a table": lambda: self._client.drop_table(table),
+            "dropping a namespace": lambda: self._client.drop_namespace((table[0], table[-1])),
         }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
         removed = self._checked(self.load_table(identifier))
-        self._server.drop_table(identifier, before_repeat=partial(self._lance_entry, identifier))
+        self._client.drop_table(identifier, before_repeat=partial(self._lance_entry, identifier))
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
@@ -320,7 +320,7 @@ class IcebergBackend(HttpBackend):
             if not merge and target is None:
                 break
             try:
-                entry = self._server.commit(identifier, entry.uuid, merge, target)
+                entry = self._client.commit(identifier, entry.uuid, merge, target)
                 break
             except (errors.ConcurrentModificationError, UncertainCommitError):
                 pause = self.commit_retry.backoff(attempt)
@@ -349,7 +349,7 @@ class IcebergBackend(HttpBackend):
             )
         self.load_namespace(to[:-1])  # for a missing namespace, some servers report a missing table
         try:
-            self._server.rename_table(identifier, to)
+            self._client.rename_table(identifier, to)
         except errors.TableNotFoundError:
             # A retry after a lost response finds that the first attempt renamed the table.
             if not self._has_uuid(to, before.uuid):
@@ -382,7 +382,7 @@ class IcebergBackend(HttpBackend):
         existing = []
         for name in names:
             try:
-                self._server.routes(name)
+                self._client.routes(name)
                 existing.append(name)
             except errors.NamespaceNotFoundError:
                 if name in required:
@@ -399,7 +399,7 @@ class IcebergBackend(HttpBackend):
                 self.load_namespace(identifier)
             return {}
         concerns = any_name if names is None else names.__contains__
-        entries = self._load_entries(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
+        entries = self._load_entries(identifier, list(filter(concerns, self._client.tables(identifier, concerns))))
         if not entries and names is None:
             self.load_namespace(identifier)
         return entries
@@ -413,9 +413,9 @@ class IcebergBackend(HttpBackend):
         return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 
     def _lance_entry(self, identifier: Identifier) -> TableEntry:
-        entry = self._server.table(identifier)
+        entry = self._client.table(identifier)
         if not entry.is_lance:
-            kind = f"a table that {entry.unreadable}" if entry.unreadable else self._server.kind
+            kind = f"a table that {entry.unreadable}" if entry.unreadable else self._client.kind
             raise errors.NotLanceTableError(f"iceberg: `{join(identifier)}` is {kind}, not a Lance table")
         return entry
 

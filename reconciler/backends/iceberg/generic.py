@@ -8,8 +8,8 @@ from typing import Any
 
 from reconciler.backends.http.listing import any_name, names_without_doubles
 from reconciler.backends.iceberg.answers import LANCE, TABLE_TYPE, TableEntry, parse_properties
+from reconciler.backends.iceberg.client import MISSING_TABLE, TAKEN_TABLE, IcebergClient, table_label
 from reconciler.backends.iceberg.routes import Routes
-from reconciler.backends.iceberg.server import MISSING_TABLE, TAKEN_TABLE, IcebergServer, table_label
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import InternalError, InvalidInputError
 from reconciler.model.names import Identifier
@@ -26,7 +26,7 @@ CAPABILITIES = Capabilities(
 """These routes create, list, load and drop tables; they cannot change or rename one."""
 
 
-class GenericServer(IcebergServer):
+class GenericClient(IcebergClient):
     """Calls one catalog; Lance tables are generic tables of the format ``lance``."""
 
     kind = "a generic table of another format"

@@ -17,8 +17,8 @@ from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.config import has_credential
 from reconciler.backends.http.listing import load_listed, walk
 from reconciler.backends.odd_entries import NOT_FOUND, OddEntryError, with_odd_entries
+from reconciler.backends.rest.client import RestClient, translate
 from reconciler.backends.rest.config import RestConfig
-from reconciler.backends.rest.server import RestServer, translate
 from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.concurrency import in_parallel
@@ -74,17 +74,17 @@ class RestBackend(HttpBackend):
         self._http = connect(
             self.impl, self.config, translate, sign=_add_context_headers, on_response=_store_response_headers
         )
-        self._unprobed_server = RestServer(self._http, self.config.delimiter)
+        self._unprobed_client = RestClient(self._http, self.config.delimiter)
 
     @property
-    def _server(self) -> RestServer:
+    def _client(self) -> RestClient:
         """The server; the first use asks for its capabilities."""
         self.capabilities()
-        return self._unprobed_server
+        return self._unprobed_client
 
     def ask_capabilities(self) -> Capabilities:
         """Return the capabilities by the server's response to ListOperations."""
-        offered, level = self._unprobed_server.operations(), self._unprobed_server.table_level()
+        offered, level = self._unprobed_client.operations(), self._unprobed_client.table_level()
         alters = offered >= _ALTER_OPERATIONS
         return Capabilities(
             max_depth=level,
@@ -143,7 +143,7 @@ class RestBackend(HttpBackend):
         once. The calls of one level run concurrently.
         """
         with self._http.meter.scan_limits():
-            listing = walk(self._server, [()], scope, self.parallelism, self._name_problem)
+            listing = walk(self._client, [()], scope, self.parallelism, self._name_problem)
             loaded = in_parallel(self._load_listed, listing.tables, self.parallelism)
         tables = {table.id: table for table in loaded if isinstance(table, LiveTable)}
         entries = zip(listing.tables, loaded, strict=True)
@@ -153,7 +153,7 @@ class RestBackend(HttpBackend):
     def _load_listed(self, identifier: Identifier) -> LiveTable | OddEntry | None:
         """Load a listed table, or the reason to leave it out; None if it was removed."""
         try:
-            return load_listed(self._server, identifier)
+            return load_listed(self._client, identifier)
         except OddEntryError as error:
             return error.entry
         except errors.TableNotFoundError:
@@ -166,29 +166,29 @@ class RestBackend(HttpBackend):
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace."""
-        return self._server.namespace(identifier)
+        return self._client.namespace(identifier)
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one table."""
-        return self._server.table(identifier)
+        return self._client.table(identifier)
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces in ``parent``, which must exist."""
-        return self._require_if_empty(parent, self._server.namespaces(parent))
+        return self._require_if_empty(parent, self._client.namespaces(parent))
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``, which must exist."""
-        return self._require_if_empty(parent, self._server.tables(parent))
+        return self._require_if_empty(parent, self._client.tables(parent))
 
     def _require_if_empty(self, parent: Identifier, names: list[str]) -> list[str]:
         """Return ``names``; if they are empty, check that ``parent`` exists."""
         if not names:
-            self._server.require_namespace(parent)
+            self._client.require_namespace(parent)
         return names
 
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
         """Return the storage options that the server vends for a table's data."""
-        return self._server.storage_options(identifier)
+        return self._client.storage_options(identifier)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -196,18 +196,18 @@ class RestBackend(HttpBackend):
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a namespace; drop it again if the server did not store its properties."""
-        self._server.require_namespace(identifier[:-1])
+        self._client.require_namespace(identifier[:-1])
         try:
-            self._server.create_namespace(identifier, properties)
+            self._client.create_namespace(identifier, properties)
         except errors.ConcurrentModificationError as error:
             with suppress(errors.NamespaceNotFoundError):
-                self._server.require_namespace(identifier)
+                self._client.require_namespace(identifier)
                 raise errors.NamespaceAlreadyExistsError(str(error)) from None
             raise
-        namespace = self._server.namespace(identifier)
+        namespace = self._client.namespace(identifier)
         lost = _lost_keys(properties, namespace.properties)
         if lost:
-            self._server.drop_namespace(identifier)
+            self._client.drop_namespace(identifier)
             raise errors.UnsupportedOperationError(
                 f"rest: the server does not keep, or not show, {lost} of namespace `{join(identifier)}`; it was dropped"
             )
@@ -215,18 +215,18 @@ class RestBackend(HttpBackend):
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove a namespace if it lists as empty and the server agrees."""
-        self._checked(self._server.namespace(identifier))
+        self._checked(self._client.namespace(identifier))
         inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
         if inside:
             raise errors.NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")
-        self._server.drop_namespace(identifier)
+        self._client.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties, if the server can."""
         if not self.capabilities().alter_namespace:
             return super().alter_namespace(identifier, changes)
-        live = self._checked(self._server.namespace(identifier))
-        altered = self._server.alter_namespace(identifier, changes, live)
+        live = self._checked(self._client.namespace(identifier))
+        altered = self._client.alter_namespace(identifier, changes, live)
         _require_stored(changes, altered.properties)
         return altered
 
@@ -247,11 +247,11 @@ class RestBackend(HttpBackend):
 
     def _insert(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
         properties = self._accepted_properties(identifier, properties)
-        self._server.require_namespace(identifier[:-1])
+        self._client.require_namespace(identifier[:-1])
         try:
             self._declare_or_register(identifier, location, properties)
         except errors.ConcurrentModificationError as error:
-            if not self._server.has_table(identifier):
+            if not self._client.has_table(identifier):
                 raise
             raise errors.TableAlreadyExistsError(str(error)) from None
         return self._require_as_requested(identifier, location, properties)
@@ -272,25 +272,25 @@ class RestBackend(HttpBackend):
     def _declare_or_register(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         refused = (errors.InvalidInputError, errors.UnsupportedOperationError)
         try:
-            self._server.declare_table(identifier, location, properties)
+            self._client.declare_table(identifier, location, properties)
         except refused as refusal:
             if location is None:
                 raise
             try:
-                self._server.register_table(identifier, location, properties)
+                self._client.register_table(identifier, location, properties)
             except refused:
                 if self.config.root is None:
                     raise refusal from None
                 root = locations.normalise(self.config.root).rstrip("/")
                 relative = locations.normalise(location).removeprefix(f"{root}/")
-                self._server.register_table(identifier, relative, properties)
+                self._client.register_table(identifier, relative, properties)
 
     def _require_as_requested(
         self, identifier: Identifier, location: str | None, properties: Mapping[str, str]
     ) -> LiveTable:
         """Return the new entry; remove it if it is not as requested."""
         try:
-            table = self._server.table(identifier)
+            table = self._client.table(identifier)
         except errors.TableNotFoundError as error:
             raise errors.InternalError(
                 f"rest: the server accepts the entry of table `{join(identifier)}` and does not show it: {error}"
@@ -303,14 +303,14 @@ class RestBackend(HttpBackend):
             problem = f"does not keep, or not show, {lost} of table `{join(identifier)}`; see `table_properties`"
         if not problem:
             return table
-        self._server.deregister_table(identifier)
+        self._client.deregister_table(identifier)
         raise errors.UnsupportedOperationError(f"rest: the server {problem}; its entry was removed")
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table; check that the server no longer has it."""
-        removed = self._checked(self._server.table(identifier))
-        self._server.deregister_table(identifier)
-        if self._server.has_table(identifier):
+        removed = self._checked(self._client.table(identifier))
+        self._client.deregister_table(identifier)
+        if self._client.has_table(identifier):
             raise errors.InternalError(
                 f"rest: the server says that table `{join(identifier)}` is deregistered, and still has it: it takes "
                 f"what is at {locations.redact(removed.location)} for a table"
@@ -324,20 +324,20 @@ class RestBackend(HttpBackend):
         problem = None if location is None else self.location_problem(identifier, location)
         if problem is not None:
             raise errors.InvalidInputError(f"rest: {problem}")
-        live = self._checked(self._server.table(identifier))
-        altered = self._server.alter_table(identifier, changes, live, location)
+        live = self._checked(self._client.table(identifier))
+        altered = self._client.alter_table(identifier, changes, live, location)
         _require_stored(changes, altered.properties)
         return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Rename a table, if the server can; check that its location is the same."""
-        server = self._server
+        client = self._client
         if self.capabilities().rename_within is None:
             raise errors.UnsupportedOperationError("rest: a table cannot be renamed")
-        before = self._checked(server.table(identifier))
-        server.require_namespace(to[:-1])
-        server.rename_table(identifier, to)
-        renamed = server.table(to)
+        before = self._checked(client.table(identifier))
+        client.require_namespace(to[:-1])
+        client.rename_table(identifier, to)
+        renamed = client.table(to)
         if not locations.same(before.location, renamed.location):
             raise errors.InternalError(
                 f"rest: the server renames table `{join(identifier)}` to `{join(to)}` and shows it at "

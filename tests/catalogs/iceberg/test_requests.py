@@ -10,7 +10,7 @@ import lance
 import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.backends.iceberg.server import IcebergServer
+from reconciler.backends.iceberg.client import IcebergClient
 from reconciler.model.errors import ServiceUnavailableError
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
@@ -44,7 +44,7 @@ def _commits_lost() -> Iterator[None]:
         raise ServiceUnavailableError("the connection broke")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(IcebergServer, "commit", lost)
+        patch.setattr(IcebergClient, "commit", lost)
         yield
 
 

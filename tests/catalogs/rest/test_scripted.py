@@ -192,7 +192,7 @@ def test_every_code_of_the_specification_is_its_error(code: ErrorCode) -> None:
         scripted(lambda _: error(418, int(code), "because")) as server,
         pytest.raises(BackendError, match=f"{code.name}: because") as raised,
     ):
-        backend_at(server.url)._unprobed_server.namespace(("a",))
+        backend_at(server.url)._unprobed_client.namespace(("a",))
     assert type(raised.value) is error_type(int(code))
 
 
@@ -210,7 +210,7 @@ def test_every_code_of_the_specification_is_its_error(code: ErrorCode) -> None:
 )
 def test_other_bodies_are_read_by_their_status(status: int, body: object, expected: type[BackendError]) -> None:
     with scripted(lambda _: (status, body)) as server, pytest.raises(expected):
-        backend_at(server.url)._unprobed_server.namespace(("a",))
+        backend_at(server.url)._unprobed_client.namespace(("a",))
 
 
 def test_a_creation_that_met_another_one_already_exists() -> None:

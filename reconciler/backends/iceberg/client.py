@@ -57,7 +57,7 @@ TAKEN_TABLE: Mapping[int, type[errors.BackendError]] = {
 """The errors for statuses of calls about a namespace, a table, and a new table."""
 
 
-class IcebergServer:
+class IcebergClient:
     """Calls one catalog; lists go to their last page.
 
     Errors are those of :mod:`reconciler.model.errors`.

@@ -41,7 +41,7 @@ class ServletRouteError(UnknownRouteError):
     """A servlet container sent its own 404: the service does not know the path."""
 
 
-class RestServer:
+class RestClient:
     """Calls one server; lists go to their last page.
 
     Errors are those of :mod:`reconciler.model.errors`.
