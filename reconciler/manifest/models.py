@@ -99,7 +99,7 @@ Integer: TypeAlias = Annotated[
 class Block(BaseModel):
     """A block of keys; an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 def _check_old_name(name: str | None) -> str | None:

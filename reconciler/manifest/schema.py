@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
+from reconciler.manifest import models
 from reconciler.manifest.config import Implementation, Implementations
-from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
+from reconciler.manifest.models import TEXT_SCHEMA, Block, ManifestFile, or_placeholder
 from reconciler.model.backend_config import describe_keys, key_prefixes
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -31,16 +36,30 @@ def json_schema(implementations: Implementations) -> dict[str, Any]:
     }
     for definition in definitions.values():
         del definition["title"]
-    for part in (schema, *definitions.values()):
+    for model, part in ((ManifestFile.__name__, schema), *definitions.items()):
         part["description"] = " ".join(part["description"].split())
-        for field in part["properties"].values():
+        descriptions = dict(_descriptions(getattr(models, model)))
+        for key, field in part["properties"].items():
             field.pop("title", None)
-            field["description"] = " ".join(field["description"].split())
+            field["description"] = " ".join(descriptions[key].split())
             if field.get("default") in (None, {}, []):
                 field.pop("default", None)
     _add_config_schemas(definitions, implementations)
     _allow_null_blocks(schema)
     return schema
+
+
+def _descriptions(model: type[Block]) -> Iterator[tuple[str, str]]:
+    """Yield each key of ``model`` with the docstring below its field.
+
+    pydantic can read these as well, but it would for every command: reading sources takes longer than a small manifest.
+    """
+    for owner in reversed(model.__mro__[: model.__mro__.index(Block)]):
+        (definition,) = ast.parse(inspect.getsource(owner)).body
+        for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
+                    yield model.model_fields[name].alias or name, docstring
 
 
 def _add_config_schemas(definitions: dict[str, Any], implementations: Implementations) -> None:
