@@ -84,9 +84,9 @@ def _build_type(pa: _Pyarrow, kind: ArrowType) -> Any:
         case ScalarType(name, arguments):
             return getattr(pa, _FUNCTIONS.get(name, name))(*arguments)
         case tree.ListType(item, name):
-            return getattr(pa, _FUNCTIONS.get(name, name))(_item(pa, item))
+            return getattr(pa, _FUNCTIONS.get(name, name))(_list_item(pa, item))
         case tree.FixedSizeListType(item_type, size):
-            return pa.list_(_item(pa, ChildField("item", item_type)), size)
+            return pa.list_(_list_item(pa, ChildField("item", item_type)), size)
         case tree.StructType(children):
             return pa.struct([_build_field(pa, child) for child in children])
         case tree.MapType(key, value):
@@ -98,8 +98,8 @@ def _build_type(pa: _Pyarrow, kind: ArrowType) -> Any:
     raise ValueError(f"`{kind}` cannot be written")
 
 
-def _item(pa: _Pyarrow, item: ChildField) -> Any:
-    """Return the field of a list's items, or only their type if that gives the same list."""
+def _list_item(pa: _Pyarrow, item: ChildField) -> Any:
+    """Return the field of a list's items as ``pa`` builds it, or only their type if that gives the same list."""
     is_plain = item == ChildField("item", item.type) and not _marks(item.type)
     return _build_type(pa, item.type) if is_plain else _build_field(pa, item)
 

@@ -40,7 +40,7 @@ def _simple(name: str, text: str, json: str | None = None, hive: str | None = No
     return SparkType(name, text, json or text, hive or text)
 
 
-def _decimal(precision: int, scale: int) -> SparkType:
+def _spark_decimal(precision: int, scale: int) -> SparkType:
     text = f"decimal({precision},{scale})"
     return SparkType("DECIMAL", text, text, text, precision, scale)
 
@@ -79,7 +79,7 @@ _TO_SPARK: Mapping[str, SparkType] = {
     "uint8": _SHORT,
     "uint16": _INT,
     "uint32": _LONG,
-    "uint64": _decimal(20, 0),
+    "uint64": _spark_decimal(20, 0),
     "date64": _EQUIVALENTS["date32"],
     "time32": _INT,
     "time64": _LONG,
@@ -137,7 +137,7 @@ def _nearest_decimal(precision: int, scale: int) -> SparkType:
     """
     if scale < 0:
         precision, scale = precision - scale, 0
-    return _decimal(min(max(precision, scale), _MOST_DIGITS), min(scale, _MOST_DIGITS))
+    return _spark_decimal(min(max(precision, scale), _MOST_DIGITS), min(scale, _MOST_DIGITS))
 
 
 def _array(item: SparkType, nullable: bool) -> SparkType:
@@ -198,18 +198,19 @@ def _scalar(text: str) -> tree.ScalarType:
         if digits == [""]:
             return tree.ScalarType("decimal128", (10, 0))
         if len(digits) == 2 and all(part.isascii() and part.isdigit() for part in digits):
-            return _decimal_of(int(digits[0]), int(digits[1]))
+            return _arrow_decimal(int(digits[0]), int(digits[1]))
     return _FALLBACK
 
 
-def _decimal_of(precision: int, scale: int) -> tree.ScalarType:
+def _arrow_decimal(precision: int, scale: int) -> tree.ScalarType:
+    """Return the Arrow type of a Spark decimal; the fallback type if Spark has no such precision."""
     return tree.ScalarType("decimal128", (precision, scale)) if 1 <= precision <= _MOST_DIGITS else _FALLBACK
 
 
 def from_name(name: str, precision: int | None, scale: int | None) -> tree.ArrowType:
     """Return the Arrow type for Unity's ``type_name``, if its JSON is unreadable."""
     if name.upper() == "DECIMAL":
-        return _decimal_of(precision or 10, scale or 0)
+        return _arrow_decimal(precision or 10, scale or 0)
     return _scalar(name)
 
 
