@@ -87,7 +87,7 @@ def draw_amid(
                 acts.append(Act("change", path, {min(managed): "drifted"}))
             case "remake" if able.registers and is_named:
                 acts.append(Act("remake", path))
-            case "point" if is_named:
+            case "point" if is_named and table.kind != "declare":  # one without data cannot be relocated back
                 acts.append(Act("point", path))
     return acts
 
