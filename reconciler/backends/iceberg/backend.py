@@ -65,6 +65,9 @@ class IcebergBackend(HttpBackend):
     commit_retry: ClassVar[RetryPolicy] = RetryPolicy(max_retries=8, base=0.05, cap=2.0)
     """The limits of retries of a commit that conflicts with another client's."""
 
+    _created: tuple[Identifier, TableEntry] | None = None
+    """The entry that a copy for one change (:meth:`checking`) has just created; its next commit starts from it."""
+
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         signs = self.config.sigv4_enabled
@@ -283,6 +286,8 @@ class IcebergBackend(HttpBackend):
             self._client.drop_table(identifier)
             stored = next((listed for listed in names if listed.lower() == name.lower()), name.lower())
             require_same_name(self.impl, identifier, (*identifier[:-1], stored))
+        if self._check is not None and entry.uuid:
+            self._created = identifier, entry
         return _live_table(identifier, entry)
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
@@ -313,7 +318,8 @@ class IcebergBackend(HttpBackend):
         """
         if not self.capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
-        entry = self._lance_entry(identifier)
+        created, self._created = self._created, None
+        entry = created[1] if created is not None and created[0] == identifier else self._lance_entry(identifier)
         for attempt in count():
             self._checked(_live_table(identifier, entry))
             merge, target = _remaining_changes(entry, changes, location)

@@ -16,6 +16,7 @@ import pytest
 import reconciler
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action
+from tests.catalogs.calling import calls_of_changes
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, hold, lance_table
@@ -246,3 +247,13 @@ def test_a_profile_has_every_call_in_its_stage(
     assert counted["scan"] >= asked["GetDatabases"] > 0
     assert all(stage["bytes"] > 0 for stage in stages if stage.get("calls"))
     assert SECRET_KEY not in Path("profile.json").read_text()
+
+
+def test_calls_of_each_kind_of_change(manifest: Path, tmp_path: Path) -> None:
+    assert calls_of_changes(manifest, "sales", root=str(tmp_path / "lake")) == {
+        "declare": (3, 1),
+        "create": (3, 2),
+        "update": (3, 2),
+        "move": (3, 7),
+        "removal": (3, 2),
+    }

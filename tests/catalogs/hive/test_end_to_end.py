@@ -16,9 +16,9 @@ from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
-from tests.catalogs.declaring import calls_of_declares
+from tests.catalogs.calling import calls_of_changes
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
-from tests.catalogs.hive.conftest import newest, oldest_and_newest
+from tests.catalogs.hive.conftest import EVERY, newest
 from tests.catalogs.hive.raw import drop, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.writing import write_dataset
@@ -140,11 +140,12 @@ class TestExample(EndToEnd, HeldNames):
     """The suite, over every metastore."""
 
 
-@oldest_and_newest
-def test_a_declare_is_one_call_and_two_for_where_its_database_and_the_table_are(
-    server: Metastore, manifest: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    below = "      features:" if server.impl == "hive2" else "      ml:\n        namespaces:\n          features:"
-    calls = calls_of_declares(manifest, f"    namespaces:\n{below}", lambda _: "{}", 40, monkeypatch)
-    # A create is answered with nothing, so that the entry is read for its location.
-    assert 80 < calls <= 135
+@pytest.mark.parametrize("server", EVERY[1:2], indirect=True, scope="session")
+def test_calls_of_each_kind_of_change(manifest: Path) -> None:
+    assert calls_of_changes(manifest, "ml", "features") == {
+        "declare": (5, 3),
+        "create": (5, 4),
+        "update": (7, 3),
+        "move": (7, 6),
+        "removal": (7, 2),
+    }

@@ -16,7 +16,7 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from tests.catalogs.declaring import calls_of_declares
+from tests.catalogs.calling import calls_of_changes
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog, on_one_server
 from tests.plans import assert_blocked
@@ -214,10 +214,12 @@ def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
     assert lance.dataset(real, storage_options=backend.storage_options() or None).count_rows() == 2
 
 
-def test_a_declare_is_one_call_and_two_to_settle_where_the_table_is(
-    catalog: Catalog, manifest_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = f"    namespaces:\n      {catalog.warehouse}:\n        namespaces:\n          analytics:"
-    calls = calls_of_declares(manifest_path, lines, lambda _: "{probe: false}", 60, monkeypatch)
-    # The place that is asked for is kept with the entry until the service's answer to it is known.
-    assert 60 < calls <= 186
+def test_calls_of_each_kind_of_change(catalog: Catalog, manifest_path: Path) -> None:
+    # Each table is also loaded in the check. A declare and a create write the requested location and then confirm it.
+    assert calls_of_changes(manifest_path, catalog.warehouse, "analytics") == {
+        "declare": (4, 2),
+        "create": (4, 3),
+        "update": (8, 2),
+        "move": (8, 6),
+        "removal": (8, 2),
+    }

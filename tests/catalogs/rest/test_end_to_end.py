@@ -15,7 +15,7 @@ from reconciler.applier.report import Status
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import UnsupportedOperationError
 from reconciler.planner.entries import Action
-from tests.catalogs.declaring import calls_of_declares
+from tests.catalogs.calling import calls_of_changes
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.rest.conftest import TOKEN, Server
 from tests.cli.running import lancens
@@ -165,8 +165,11 @@ def test_on_pylances_adapter_the_same_without_marks(
     assert opened(pylance_adapter.connect(), "features/users").count_rows() == 0
 
 
-def test_a_declare_is_one_call_and_a_look_at_its_namespace_and_at_what_was_made(
-    manifest: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = calls_of_declares(manifest, "    namespaces:\n      many:", lambda _: "{}", 40, monkeypatch)
-    assert 40 < calls <= 135
+def test_calls_of_each_kind_of_change(manifest: Path) -> None:
+    assert calls_of_changes(manifest, "many") == {
+        "declare": (5, 3),
+        "create": (5, 4),
+        "update": (9, 2),
+        "move": (9, 6),
+        "removal": (9, 3),
+    }

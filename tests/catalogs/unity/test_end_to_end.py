@@ -15,6 +15,7 @@ from reconciler.model import locations
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
+from tests.catalogs.calling import calls_of_changes
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.plans import assert_blocked, noted
@@ -170,3 +171,12 @@ def test_every_plan_that_opens_the_data_says_that_the_entry_shows_other_columns(
         stale = (NoteCode.STALE_COLUMNS, "governed/main/features", "users", differences)
         assert stale in noted(made, "where", "name", "differences")
     assert unity.contract.table(*FEATURES, "users")["columns"] == table["columns"]
+
+
+def test_calls_of_each_kind_of_change(manifest: Path) -> None:
+    assert calls_of_changes(manifest, CATALOG, "many", updates=False) == {
+        "declare": (3, 2),
+        "create": (3, 3),
+        "move": (3, 7),
+        "removal": (3, 2),
+    }
