@@ -23,6 +23,7 @@ def raw(uri: str) -> Iterator[Client]:
     """Give a Thrift client on a connection of its own."""
     config = HiveConfig.model_validate({"uri": uri, "client.timeout": 600})
     connection = connect(config, config.uri[0])
+    connection.wait_at_most(config.timeout)  # a busy server drops a database of many tables in more than 10 seconds
     try:
         yield connection.client
     finally:

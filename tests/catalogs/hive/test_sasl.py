@@ -29,7 +29,7 @@ class Unfinished(TicketLogin):
     def __init__(self) -> None:
         pass
 
-    def answer(self, challenge: bytes) -> bytes:
+    def respond(self, challenge: bytes) -> bytes:
         return b"token"
 
 
