@@ -69,16 +69,19 @@ def at_write(lives: int, after: bool) -> None:
 
 
 def in_batch(number: int, point: str) -> None:
-    """Die in a commit of a directory's changes; what each commit is about is noted in :data:`BATCHES`."""
-    commit, write, begun = DirManifest.commit, lance.fragment.write_fragments, 0
+    """Die in commit ``number`` of a directory's changes, or in the first later one of several changes.
+
+    What each commit is about is noted in :data:`BATCHES`.
+    """
+    commit, write, begun, changes = DirManifest.commit, lance.fragment.write_fragments, 0, 0
 
     def reached(here: str) -> None:
-        if (begun, here) == (number, point):
+        if begun >= number and changes > 1 and here == point:
             _die()
 
     def logged(manifest: DirManifest, before: ManifestRows, after: ManifestRows) -> bool:
-        nonlocal begun
-        begun += 1
+        nonlocal begun, changes
+        begun, changes = begun + 1, len(after.changed)
         rows = {name: row and [row.object_type, row.location, row.metadata] for name, row in after.changed.items()}
         with Path(BATCHES).open("a") as file:
             file.write(json.dumps(rows) + "\n")
