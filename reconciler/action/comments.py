@@ -48,7 +48,7 @@ def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:
-    """Return whether only its author has edited ``comment``."""
+    """Return whether only its author has edited ``comment``, so that its text can be trusted as the author's."""
     node = github.graphql(_EDITOR, id=comment.node_id)["node"]
     return bool(node) and (node["editor"] is None or node["editor"] == node["author"])
 

@@ -43,7 +43,7 @@ class CatalogInfo:
         safeguard: the property that protects its tables from deletion of their data.
         shows_columns: whether its entries may show columns.
         lists_tags: whether its entries can list the tags that lancens sets.
-        opens_tables: whether its service, or the entry of a table, has options for opening the table's data.
+        has_table_options: whether its service, or the entry of a table, has options for opening the table's data.
         root_keys: the properties of namespaces that name the directory of their tables.
         mirror: the mirror of the manifest, if it is one.
         policies: what holds for its tables without a block.
@@ -58,7 +58,7 @@ class CatalogInfo:
     safeguard: Safeguard | None = None
     shows_columns: bool = False
     lists_tags: bool = True
-    opens_tables: bool = False
+    has_table_options: bool = False
     root_keys: frozenset[str] = frozenset()
     mirror: DesiredMirror | None = None
     policies: Policies = field(default_factory=Policies)
@@ -114,7 +114,7 @@ def _read_info(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             safeguard=backend.capabilities().safeguard,
             shows_columns=backend.overrides(Backend.shown_columns),
             lists_tags=backend.capabilities().alter_table and backend.capabilities().table_markers,
-            opens_tables=backend.hosts is not None or any(map(backend.overrides, _OPTION_METHODS)),
+            has_table_options=backend.hosts is not None or any(map(backend.overrides, _OPTION_METHODS)),
             root_keys=backend.capabilities().namespace_places,
             mirror=desired.mirror,
             policies=Policies(desired.policies),
@@ -122,11 +122,12 @@ def _read_info(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
 
 
 class RootIndex:
-    """Find the root around a location by walking up its directories."""
+    """Find the root that a location belongs to, by walking up its directories."""
 
     def __init__(self, roots: Iterable[str]) -> None:
-        self._by_place = {locations.objects_of(locations.normalise(root)): root for root in reversed(tuple(roots))}
-        self._first = next(reversed(self._by_place.values()), None)
+        ordered = tuple(roots)
+        self._by_place = {locations.objects_of(locations.normalise(root)): root for root in reversed(ordered)}
+        self._first = next(iter(ordered), None)
 
     def of(self, location: str) -> str | None:
         """Return the innermost root at or above ``location``, or else the first root."""
@@ -150,8 +151,9 @@ def searchable_roots(
 
     Args:
         catalogs: the catalogs.
-        unread: the namespaces of each catalog that could not be read. Each excludes its own directory, if that is
-            known, and the roots of its catalog otherwise.
+        unread: the namespaces of each catalog that could not be read. If tables may be outside the catalog's root,
+            each excludes the nearest directory known at or above it. Otherwise, or if none is known, it excludes all
+            roots of its catalog.
         directories: the directory of each namespace that names one, by catalog.
     """
     reasons: list[str] = []
@@ -211,6 +213,7 @@ def _roots_to_skip(
     for identifier in sorted(unread):
         unread_address = address(catalog.name, identifier)
         around = (directories.get(identifier[:depth]) for depth in range(len(identifier), 0, -1))
+        # Below its roots such a catalog may put tables of any namespace in any directory.
         directory = None if catalog.stays_under_root else next(filter(None, around), None)
         below = "the roots of " + catalog.name if directory is None else locations.redact(directory)
         reason = f"Orphans were not looked for below {below}: {unread_address} could not be read"

@@ -42,7 +42,8 @@ ColumnMismatch: TypeAlias = EntryColumns | str | None
 class TableProber:
     """Probe tables, and connect to their catalogs where that is needed.
 
-    The methods take rows with the columns ``catalog``, ``location`` and, for a live table, ``key`` and ``live``.
+    The methods take rows with the columns ``catalog`` and ``location``; those of live tables have ``key`` and ``live``,
+    too, and ``look``, the result of an earlier audit, if a history is kept.
 
     Args:
         catalogs: the catalogs by name.
@@ -76,7 +77,7 @@ class TableProber:
             return LocationContent(StorageKind.UNKNOWN, str(options))
         if location is None:
             return NOT_PROBED
-        if self.cache is None or not location or "look" not in row:  # an unregistered dataset has none
+        if self.cache is None or not location or "look" not in row:  # no results of unregistered datasets are kept
             return probe(location, options, depth)
         cached = self.cache.cached(row)
         # Read the state before probing, so that the next audit notices a commit in between.
@@ -105,9 +106,9 @@ class TableProber:
         return [mismatches.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
 
     def tags(self, rows: Sequence[Row], names: Sequence[Collection[str]]) -> list[Mapping[str, str] | None]:
-        """Return the targets of each row's tags that ``names`` lists.
+        """Return the version that each tag in ``names`` refers to, for each row.
 
-        None for a row without names or a dataset.
+        None for a row without names, and for a dataset that does not exist or cannot be read.
         """
         positions = [position for position, tag_names in enumerate(names) if tag_names]
         options = dict(zip(positions, self._options([rows[position] for position in positions]), strict=True))
@@ -128,7 +129,7 @@ class TableProber:
         remote_tables: defaultdict[str, dict[int, LiveTable]] = defaultdict(dict)
         for position, row in enumerate(rows):
             live, name = row.get("live"), row["catalog"]
-            if live is not None and self.catalogs[name].opens_tables:
+            if live is not None and self.catalogs[name].has_table_options:
                 table = live_table(split(row["key"]), live)
                 if table.location and storage.local_path(table.location) is None:
                     remote_tables[name][position] = table

@@ -109,7 +109,7 @@ class _Commands(click.Group):
 @click.version_option(package_name="lancens", prog_name="lancens")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the requests made.")
 @click.option("--quiet", is_flag=True, help="Print errors and the last line only.")
-def _lancens(debug: bool, quiet: bool) -> None:  # noqa: ARG001 - see `is_quiet`
+def _lancens(debug: bool, quiet: bool) -> None:  # noqa: ARG001 - `is_quiet` reads it
     """Terraform for Lance tables: a manifest says which namespaces and tables exist in which data catalogs."""
     if debug:
         _log_to_stderr()
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     _open_closed_streams()
     if arguments is None:
-        _own_process()
+        _tune_process()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     if not debug:
@@ -152,8 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _own_process() -> None:
-    """Start and end a process that runs this command alone with less work."""
+def _tune_process() -> None:
+    """Save work at the start and end of this process, which runs one command and no other code."""
     hide_pandas()
     gc.set_threshold(100_000, 50, 50)  # imports make many objects, and no garbage
     atexit.register(gc.freeze)  # or Python's end looks for garbage among all of them

@@ -61,12 +61,12 @@ def doctor(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> lis
         ManifestError: placeholders of a ``config`` cannot be resolved.
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
-    catalogs = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
+    catalogs = in_parallel(lambda spec: list(_catalog_checks(spec)), specs, parallelism)
     hide = location_hider(secret_locations_of(manifest))
     return [replace(check, detail=hide(check.detail)) for checks in catalogs for check in checks]
 
 
-def _catalog(spec: CatalogSpec) -> Iterator[DoctorCheck]:
+def _catalog_checks(spec: CatalogSpec) -> Iterator[DoctorCheck]:
     try:
         with spec.connect() as backend:
             yield DoctorCheck(spec.name, "service", "ok", backend.namespace_id())
@@ -97,7 +97,7 @@ class _Doctor:
         for note in snapshot.notes:
             yield self._check("reading", "warning", note)
         yield from self._paging(snapshot)
-        yield from self._data(snapshot)
+        yield from self._storage_checks(snapshot)
         yield from self._writing(snapshot, capabilities)
         yield from self._clock()
         for sentence in _limits(capabilities):
@@ -148,7 +148,11 @@ class _Doctor:
             detail = f"a list of {namespace} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
             yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", seconds)
 
-    def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
+    def _storage_checks(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
+        """Open the data of one table, look for the root, and list each root.
+
+        A location without data is no fault: a declared table has none until somebody writes to it.
+        """
         for table in sorted(snapshot.tables.values(), key=lambda table: table.id)[:1]:
             began = perf_counter()
             data = storage.probe(table.location, self._backend.table_storage_options(table))
@@ -172,9 +176,9 @@ class _Doctor:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
         for action, call in self._backend.permission_probes((*homes[-1], name)).items():
-            yield self._write(action, call)
+            yield self._write_check(action, call)
 
-    def _write(self, action: str, call: Callable[[], object]) -> DoctorCheck:
+    def _write_check(self, action: str, call: Callable[[], object]) -> DoctorCheck:
         answer, seconds = self._timed(call)
         if not isinstance(answer, CatalogError) or answer.code in _MISSING:
             return self._check("writing", "ok", f"{action}: not refused on a name that does not exist", seconds)

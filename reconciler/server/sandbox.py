@@ -58,6 +58,8 @@ _UNCLEAR = re.compile(r"""--|/\*|[$'"`]|'.*\\'""", re.DOTALL)
 def check_expressions(expressions: Iterable[str]) -> None:
     """Check that expressions of SQL call only the functions that clients may call.
 
+    Call it before :meth:`Sandbox.run`, which checks none.
+
     Raises:
         InvalidInputError: one calls another function, or has quotes or comments that could hide a call.
     """

@@ -58,6 +58,7 @@ class Metastore:
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []
         self._preferred = 0
+        # A server that is no metastore may never answer: the first reply has the time-out of connections.
         self._closed = self._has_answered = False
 
     def read(
@@ -89,7 +90,8 @@ class Metastore:
 
         Raises:
             ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
-            BackendError: the metastore's error for the request ``doing``, see :func:`translated`.
+            missing, exists, refused: an object is missing, exists already, or the metastore refuses the request.
+            BackendError: any other error of the metastore for the request ``doing``, see :func:`translated`.
         """
         with translated(self.impl, doing, missing=missing, exists=exists, refused=refused):
             return self._run(call, repeatable=False)

@@ -31,7 +31,7 @@ def scan_catalogs(service: UnityService, only: str | None, scope: Scope, paralle
         return Snapshot()
     listed = [info for info in service.catalogs(lambda info: is_wanted(info.name)) if is_wanted(info.name)]
     if only is not None and not listed:
-        listed = [service.read((only,))]  # for what the service answers then
+        listed = [service.read((only,))]  # raises the error of a catalog that is missing
     return _merged([_scan_catalog(service, info, scope, parallelism) for info in listed])
 
 
@@ -77,7 +77,10 @@ def _scan_catalog(service: UnityService, info: UnityEntry, scope: Scope, paralle
 
 
 def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snapshot | BackendError:
-    """Return the Lance tables of a schema, or the error if the schema is missing."""
+    """Return the Lance tables of a schema and its odd entries, or the error if the schema is missing.
+
+    An odd entry has the mark of a Lance table, but its type is not external, or it names no location.
+    """
 
     def is_wanted(info: UnityEntry) -> bool:
         return info.is_marked and scope.contains((*schema, info.name))
@@ -110,7 +113,7 @@ def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
     """Return an entry as a live table.
 
     Raises:
-        InternalError: its entry, which was just created, names no location.
+        InternalError: the entry names no location.
     """
     if info.location is None:
         raise InternalError(f"unity: the table `{join(identifier)}` has no storage_location; repair or drop its entry")
@@ -118,6 +121,9 @@ def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
 
 
 def foreign_table(identifier: Identifier, info: UnityEntry) -> ForeignTable:
-    """Return an entry as a foreign table, with its format or else its type."""
+    """Return an entry that is no Lance table, for an inventory.
+
+    It shows its format, or else its type; with the mark of a Lance table, it shows that and the type.
+    """
     shown = f"lance, {info.kind}" if info.is_marked else info.format or info.kind
     return ForeignTable(identifier, info.location, shown)
