@@ -112,7 +112,7 @@ def test_what_moved_since_it_was_read_is_left_alone_and_the_rest_goes_through(
     assert failed.keys() == {"t03", "t04", "t06"}
     assert failed["t03"] == TIER_MOVED
     assert failed["t04"].startswith("stale: location planned on ")
-    assert "does not exist" in failed["t06"]
+    assert failed["t06"] == "stale: existence planned on there, now nothing"
     rest = dict.fromkeys(NAMES, "silver") | {"t03": "theirs", "t04": "bronze"}
     del rest["t06"]
     assert lake.tiers() == rest
