@@ -121,12 +121,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:
         _tune_process()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in arguments
+    # These options are also accepted after the command, so they are moved before it. After `--` nothing is an option.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, rest = arguments[:end], arguments[end:]
+    global_options = [option for option in ("--debug", "--quiet") if option in options]
+    arguments = [*global_options, *(option for option in options if option not in global_options), *rest]
+    debug = "--debug" in global_options
     if not debug:
         os.environ.setdefault("LANCE_LOG", "lance=off")  # which pylance reads once, when it is imported
-    # These options are also accepted after the command, so they are moved before it.
-    global_options = [option for option in ("--debug", "--quiet") if option in arguments]
-    arguments = [*global_options, *(argument for argument in arguments if argument not in global_options)]
     try:
         _check_arguments(arguments)
         if threading.current_thread() is threading.main_thread():

@@ -216,6 +216,10 @@ def test_quiet_prints_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert lancens(capsys, "inventory", "--engine", "local", "--quiet").err == ""
 
 
+def test_an_option_after_two_dashes_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "validate", "--", "--quiet").err.startswith("--quiet: cannot be read: No such file")
+
+
 def test_force_color_colours_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in lancens(capsys, "plan").out
