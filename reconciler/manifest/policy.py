@@ -110,10 +110,10 @@ OPEN = Policy()
 """The permissions at a command line: every variable, files beneath the manifest's folders, any host."""
 
 VARIABLES_ONLY = Policy(schemes=("var",))
-"""The permissions to validate: no environment variable, and no file but the manifest's own."""
+"""The permissions to validate: ``${var:…}`` only. Any host may be named, since nothing connects to it."""
 
 UNTRUSTED = Policy(schemes=())
-"""The permissions of an untrusted manifest: none."""
+"""The permissions of an untrusted manifest: no placeholder is resolved. Nothing connects to the hosts it names."""
 
 
 def is_file_option(key: str) -> bool:

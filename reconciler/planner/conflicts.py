@@ -296,7 +296,7 @@ def _changed_data(
     for change, location in changing:
         mine = columns.get(change.identifier)
         for name, live in sorted(sharing[location].items(), key=itemgetter(0)):
-            # Of two changes of columns, the first one spoils what the second was planned on.
+            # Of two changes of columns, the first alters the columns that the second was planned for.
             is_second = mine is not None and name < change.identifier and columns.get(name, mine) != mine
             if name != change.identifier and (
                 is_second or breaks_block(change, blocks[change.identifier], blocks[name])

@@ -12,7 +12,13 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from reconciler.backends.hive.metastore_errors import LoginRefusedError
-from reconciler.backends.http.limits import SlowAnswerError, join_chunks, timed_response_class, too_large, too_slow
+from reconciler.backends.http.limits import (
+    SlowAnswerError,
+    join_chunks,
+    slow_answer_message,
+    timed_response_class,
+    too_large_error,
+)
 from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
@@ -79,11 +85,11 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
         self._meter.count_bytes(len(data))
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
-            raise too_large(self._limits.answer_bytes)
+            raise too_large_error(self._limits.answer_bytes)
         return data
 
     def _slow_error(self) -> SlowAnswerError:
-        return SlowAnswerError(too_slow(str(self._metastore), self._limits.request_seconds))
+        return SlowAnswerError(slow_answer_message(str(self._metastore), self._limits.request_seconds))
 
 
 class HttpCarrier(TTransportBase):  # type: ignore[misc]
@@ -144,7 +150,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
                 raise self._refusal(answer)
             self._reply = BytesIO(join_chunks(self._counted_chunks(answer), self._limits.answer_bytes))
         except SlowAnswerError:
-            raise SlowAnswerError(too_slow(str(self._address), self._limits.request_seconds)) from None
+            raise SlowAnswerError(slow_answer_message(str(self._address), self._limits.request_seconds)) from None
         except HTTPException as error:
             raise TTransportException(
                 TTransportException.UNKNOWN, f"the answer is not HTTP ({type(error).__name__})"

@@ -119,7 +119,7 @@ class HiveConfig(ServiceLimits, BackendConfig):
         return self.ssl or address.scheme == "https"
 
     @model_validator(mode="after")
-    def _is_one_protocol(self) -> HiveConfig:
+    def _check_protocol(self) -> HiveConfig:
         if len({address.is_http for address in self.uri}) > 1:
             raise ValueError("`uri` names metastores over HTTP beside others; name those of one protocol")
         if self.is_http:
@@ -134,13 +134,13 @@ class HiveConfig(ServiceLimits, BackendConfig):
         return self
 
     @model_validator(mode="after")
-    def _ssl_is_on(self) -> HiveConfig:
+    def _check_ssl_is_on(self) -> HiveConfig:
         if self.ssl_ca_file is not None and not any(map(self.has_tls, self.uri)):
             raise ValueError("`ssl.ca-file` is given, but `ssl` is not true")
         return self
 
     @model_validator(mode="after")
-    def _login_is_whole(self) -> HiveConfig:
+    def _check_login(self) -> HiveConfig:
         for auth, keys in _LOGINS.items():
             present = [key for key in keys if getattr(self, key) is not None]
             if present and self.auth != auth:

@@ -88,7 +88,7 @@ def join_chunks(chunks: Iterable[bytes], limit: int) -> bytes:
     for chunk in chunks:
         content += chunk
         if len(content) > limit:
-            raise too_large(limit)
+            raise too_large_error(limit)
     return bytes(content)
 
 
@@ -105,7 +105,7 @@ def _decompressed(chunks: Iterable[bytes], limit: int) -> bytes:
                     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
                 content += inflater.decompress(data, limit + 1 - len(content))
                 if len(content) > limit:
-                    raise too_large(limit)
+                    raise too_large_error(limit)
                 began = True
                 data = inflater.unconsumed_tail or inflater.unused_data
     except zlib.error as error:
@@ -115,12 +115,12 @@ def _decompressed(chunks: Iterable[bytes], limit: int) -> bytes:
     return bytes(content)
 
 
-def too_slow(service: str, seconds: float) -> str:
+def slow_answer_message(service: str, seconds: float) -> str:
     """Return the message for a response of ``service`` that exceeds its time limit."""
     return f"the answer of {service} was not complete within {seconds:g} s; `request_seconds` allows more"
 
 
-def too_large(limit: int) -> ResponseTooLargeError:
+def too_large_error(limit: int) -> ResponseTooLargeError:
     """Return the error for a response of more than ``limit`` bytes."""
     return ResponseTooLargeError(f"the answer is larger than {limit // _MIB} MiB; `max_answer_mib` allows more")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
-from reconciler.backends.http.limits import SlowAnswerError, too_slow
+from reconciler.backends.http.limits import SlowAnswerError, slow_answer_message
 from reconciler.backends.http.rate_limit import Clock, RateLimit
 from reconciler.backends.http.refusals import excerpt
 
@@ -168,7 +168,7 @@ class NoAnswer:
             self.problem = f"no connection to {address} within {timeouts[0]:g} s"
         elif caused_by(SlowAnswerError):
             self.is_transient = False
-            self.problem = too_slow(address, seconds)
+            self.problem = slow_answer_message(address, seconds)
         elif isinstance(error, (exceptions.ReadTimeout, urllib3.ReadTimeoutError)):
             self.problem = f"no answer from {address} within {timeouts[1]:g} s"
         else:
