@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
@@ -238,7 +239,8 @@ def page_of(
     """
     if limit is not None and limit < 1:
         raise InvalidInputError(f"limit must be 1 or more, not {limit}")
-    remaining = sorted(name for name in names if not token or name > token)
+    remaining = sorted(names)
+    del remaining[: bisect_right(remaining, token) if token else 0]
     if limit is None:
         return Page(list(select(remaining)), None)
     accepted: list[str] = []

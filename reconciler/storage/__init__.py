@@ -18,6 +18,7 @@ from reconciler.storage.commits import (
     is_latest,
     next_versions,
 )
+from reconciler.storage.connections import VersionCache
 from reconciler.storage.dataset_writes import (
     MANAGED,
     add_columns,

@@ -15,6 +15,7 @@ from typing import Any
 
 from reconciler.model import locations
 from reconciler.model.admission import admission_of
+from reconciler.storage.connections import VersionCache
 from reconciler.storage.files import local_path, resolve_location, resolve_locations
 from reconciler.storage.pylance import VERSION_GONE, connection_of, repeated
 
@@ -36,11 +37,17 @@ class PlaceRefusedError(PermissionError):
 
 
 def open_dataset(
-    location: str, options: Mapping[str, str], *, to_read: bool = False, version: int | None = None
+    location: str,
+    options: Mapping[str, str],
+    *,
+    to_read: bool = False,
+    version: int | None = None,
+    cache: VersionCache | None = None,
 ) -> Any:
     """Open a dataset, at its latest version by default; errors stay pylance's own.
 
-    One ``to_read`` shares the connection to its object store with others.
+    One ``to_read`` shares the connection to its object store with others. A version that is in ``cache`` is not read
+    again.
 
     Raises:
         PlaceRefusedError: it refers to a place that ``options`` do not admit.
@@ -49,7 +56,8 @@ def open_dataset(
 
     expect_admitted(location, options)
     uri = locations.pylance_uri(location)
-    opened = partial(lance.dataset, uri, version=version, storage_options=dict(options) or None)
+    session = cache.session if cache is not None else None
+    opened = partial(lance.dataset, uri, version=version, storage_options=dict(options) or None, session=session)
     if to_read and (connection := connection_of(location, options)) is not None:
         opened = partial(connection.open, uri)
     dataset = repeated(opened, VERSION_GONE)

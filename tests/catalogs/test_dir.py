@@ -51,9 +51,9 @@ def _opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     opened: list[str] = []
     genuine = storage.open_dataset
 
-    def counted(location: str, options: Mapping[str, str]) -> Any:
+    def counted(location: str, options: Mapping[str, str], **more: Any) -> Any:
         opened.append(location)
-        return genuine(location, options)
+        return genuine(location, options, **more)
 
     monkeypatch.setattr(storage, "open_dataset", counted)
     return opened
@@ -289,11 +289,11 @@ def test_a_list_that_is_finished_between_two_looks_is_read(
     backend.insert_namespace(("eu",), {})
     opened, looks = storage.open_dataset, []
 
-    def first_too_early(location: str, options: Mapping[str, str]) -> Any:
+    def first_too_early(location: str, options: Mapping[str, str], **more: Any) -> Any:
         looks.append(location)
         if len(looks) == 1:
             raise ValueError("no version yet")
-        return opened(location, options)
+        return opened(location, options, **more)
 
     monkeypatch.setattr(storage, "open_dataset", first_too_early)
     assert DirBackend(root=str(lake)).child_namespaces(()) == ["eu"]
@@ -306,6 +306,28 @@ def test_a_scan_reads_the_list_once(lake: Path, backend: DirBackend, monkeypatch
     opened = _opened(monkeypatch)
     assert len(DirBackend(root=str(lake)).scan().tables) == 3
     assert opened == [f"{lake}/__manifest"]
+
+
+def test_names_are_listed_without_an_object_for_each(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_namespace(("eu",), {})
+    _put(lake, *(Row(f"eu${name}", "table", "x") for name in ("users", "clicks", "")), Row("eu$seen", "view"))
+    monkeypatch.setattr(ManifestRows, "__iter__", None)
+    for _ in range(2):
+        assert backend.child_tables(("eu",)) == ["clicks", "users"]
+    assert sorted(backend.large_namespaces(2)["eu",]) == ["", "clicks", "users"]
+    assert backend.foreign_objects(("eu",)) == ["seen"]
+    backend.remove_table(("eu", "users"))
+    assert backend.child_tables(("eu",)) == ["clicks"]
+
+
+def test_a_list_that_replaces_another_at_the_same_version_is_read(lake: Path, backend: DirBackend) -> None:
+    backend.insert_namespace(("eu",), {})
+    assert backend.child_namespaces(()) == ["eu"]
+    shutil.rmtree(lake / "__manifest")
+    DirBackend(root=str(lake)).insert_namespace(("us",), {})
+    assert backend.child_namespaces(()) == ["us"]
 
 
 # ---- locations -------------------------------------------------------------------------------------------------------

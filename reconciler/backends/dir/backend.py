@@ -173,8 +173,7 @@ class DirBackend(Backend):
             return [identifier[0] for identifier in self.scan(ChildrenOf([()])).tables]
         contents = self._manifest.read()
         self._namespace(contents, parent)
-        names = (_last_name(row) for row in contents.directly_in(join(parent)) if row.object_type == TABLE)
-        return [name for name in names if check_name(name) is None]
+        return [*contents.table_names(join(parent))]
 
     def large_namespaces(self, more_than: int) -> dict[Identifier, list[str]]:
         """Return the names of the tables in each large namespace, by one read."""
@@ -182,7 +181,7 @@ class DirBackend(Backend):
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of entries other than tables and namespaces."""
-        return [_last_name(row) for row in self._manifest.read().foreign_objects.directly_in(join(identifier))]
+        return self._manifest.read().foreign_objects.directly_in(join(identifier)).names
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
         """Return entries of deregistered root tables, and settings that block commits.
@@ -517,8 +516,3 @@ def _parsed_rows(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | N
             if is_shown:
                 known[row.metadata] = properties
         yield row, (*parent, name), invalid, properties
-
-
-def _last_name(row: Row) -> str:
-    """Return the last name of a row's identifier."""
-    return row.object_id.rpartition(DELIMITER)[2]

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.backends.dir.rows import COLUMNS, NAMESPACE, TABLE, Row, ScanPart, StoredLocations, invalid_at
-from reconciler.model.names import DELIMITER, Identifier, join, split
+from reconciler.model.names import DELIMITER, Identifier, check_name, join, split
 
 _VERSION = "table_version"
 _ROWS_AT_ONCE = 10_000
@@ -131,6 +131,23 @@ class ManifestRows:
         below = self.below(parent)
         return ManifestRows(self.locations, below.objects.filter(pc.equal(below.parent_of_each, parent)))
 
+    @property
+    def names(self) -> list[str]:
+        """The last name of each object's identifier."""
+        return [text.rpartition(DELIMITER)[2] for text in self.objects.column("object_id").to_pylist()]
+
+    def table_names(self, parent: str) -> Sequence[str]:
+        """Return the sorted names of the tables in the namespace ``parent``, without invalid ones."""
+        if parent not in self._table_names:
+            names = self.directly_in(parent).of_type(TABLE).names
+            self._table_names[parent] = tuple(sorted(name for name in names if check_name(name) is None))
+        return self._table_names[parent]
+
+    @cached_property
+    def _table_names(self) -> dict[str, Sequence[str]]:
+        """A cache of :meth:`table_names`."""
+        return {}
+
     def of_type(self, object_type: str) -> ManifestRows:
         """Return the rows of one type of object."""
         return ManifestRows(self.locations, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
@@ -185,10 +202,7 @@ class ManifestRows:
         tables = self.of_type(TABLE)
         numbers = pc.value_counts(tables.parent_of_each).to_pylist()
         large = [group["values"] for group in numbers if group["counts"] > more_than and group["values"]]
-        return {
-            split(parent): [row.object_id.rpartition(DELIMITER)[2] for row in tables.directly_in(parent)]
-            for parent in large
-        }
+        return {split(parent): tables.directly_in(parent).names for parent in large}
 
     @cached_property
     def occupied_directories(self) -> frozenset[str]:

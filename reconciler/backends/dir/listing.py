@@ -13,6 +13,7 @@ whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. T
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +56,8 @@ class Directory:
             listed = self._session.list_with_delimiter()
             return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listed.common_prefixes)
         try:
-            return sorted(entry.name for entry in self._local.iterdir() if entry.is_dir())
+            with os.scandir(self._local) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
         except FileNotFoundError:
             return []
 

@@ -48,6 +48,7 @@ class DirManifest:
         self._stored_locations = stored_locations
         self._location = locations.join(stored_locations.root, MANIFEST)
         self._options = dict(options)
+        self._versions = storage.VersionCache()
         self._latest: tuple[object, ManifestRows] | None = None
         self._waiting: list[_PendingChange[Any]] = []
         self._waiting_guard = threading.Lock()
@@ -127,7 +128,7 @@ class DirManifest:
         """
         for attempt in range(_CREATION_ATTEMPTS):
             try:
-                return storage.open_dataset(self._location, self._options)
+                return storage.open_dataset(self._location, self._options, cache=self._versions)
             except ValueError:
                 kind = storage.probe(self._location, self._options).kind
                 if kind is StorageKind.NOTHING:
