@@ -19,6 +19,7 @@ from reconciler.model.live import Snapshot, Storage
 from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection
 from reconciler.operations.facts import answers_to, ask_occupants, find_possible_locations, links_to, stored_spellings
+from reconciler.operations.probes import Probes
 from reconciler.operations.profile import Profile
 from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, TableComparison
@@ -99,8 +100,10 @@ class Engine(Protocol):
             CatalogError: something could not be read.
         """
 
-    def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
+    def ask(self, catalogs: Mapping[str, ReadCatalog], probes: Probes) -> None:
         """Compare the other tables with the answers of storage and of their catalog.
+
+        ``probes`` are those of catalogs that are compared in this process.
 
         Raises:
             CatalogError: a catalog could not say where a table goes, or what has its name.
@@ -144,13 +147,13 @@ class LocalEngine:
             compared.compare(context, pairs(context.moves, source.desired.tables, live.tables, live.name_holders))
         return ReadCatalog(replace(source, live=live), context, compared)
 
-    def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
+    def ask(self, catalogs: Mapping[str, ReadCatalog], probes: Probes) -> None:
         """Compare the other tables, with the answers to one set of questions a catalog."""
         for name, catalog in catalogs.items():
             connection, questions = self.connections[name], catalog.compared.questions()
             with self.profile.stage("storage", connection), connection.spec.errors():
-                spaces = catalog.source.live.namespaces
-                answers = answers_to(questions, connection.backend, spaces, catalog.planned_data, self.parallelism)
+                spaces, planned = catalog.source.live.namespaces, catalog.planned_data
+                answers = answers_to(questions, connection.backend, spaces, planned, self.parallelism, probes)
             with self.profile.stage("compare", connection), collector_paused():
                 catalog.compared.answer(catalog.context, questions, answers)
 
@@ -168,6 +171,7 @@ class Driver:
     parallelism: int
     profile: Profile = field(default_factory=Profile)
     planning: Planning = field(default_factory=Planning)
+    _probes: Probes = field(default_factory=Probes)
 
     def plan(self, sources: Mapping[str, CatalogInput]) -> list[tuple[CatalogInput, LiveTables]]:
         """Add the plan of each catalog to ``planning``; return the catalogs as read.
@@ -203,11 +207,12 @@ class Driver:
                 for name, source in sources.items()
             }
         )
-        self.engine.ask(catalogs)
+        probes = self._probes if len(self.connections) > 1 else Probes()
+        self.engine.ask(catalogs, probes)
         for name, catalog in catalogs.items():
             with self._questions(name) as connection:
                 new, connections = catalog.compared.new, self.connections.values()
-                possible = find_possible_locations(connection, new, connections, self.parallelism)
+                possible = find_possible_locations(connection, new, connections, self.parallelism, probes)
                 catalog.facts = Facts(possible_locations=possible)
         for name, tables in self.engine.live_tables(catalogs).items():
             catalogs[name].tables = tables

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,11 @@ from reconciler import storage
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve
+from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
+from reconciler.operations.probes import Probes
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
     Answers,
@@ -46,6 +48,7 @@ def answers_to(
     spaces: Collection[Identifier],
     planned_data: Mapping[Identifier, Storage],
     parallelism: int,
+    probes: Probes,
 ) -> Answers:
     """Return the answers of storage and of the catalog.
 
@@ -55,11 +58,12 @@ def answers_to(
         spaces: its live namespaces.
         planned_data: what the plan of a mirror's source writes, by mirrored table; not opened.
         parallelism: how many requests and storage probes run at once.
+        probes: the storage probes of the plan.
 
     Raises:
         BackendError: the catalog could not tell where a table goes, or what has its name.
     """
-    tables = ask_storage(backend, questions.storage, parallelism, planned_data) if questions.storage else {}
+    tables = ask_storage(backend, questions.storage, parallelism, planned_data, probes) if questions.storage else {}
     return Answers(tables, ask_name_holders(backend, questions.names, spaces, parallelism) if questions.names else {})
 
 
@@ -68,59 +72,67 @@ def ask_storage(
     questions: Iterable[StorageQuestion],
     parallelism: int,
     planned_data: Mapping[Identifier, Storage],
+    probes: Probes,
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question.
 
     ``planned_data`` is what the plan of a mirror's source writes, by mirrored table; those locations are not opened.
+    ``probes`` are those of the plan.
 
     Raises:
-        BackendError: the catalog could not tell the default location of a table.
+        BackendError: the catalog could not tell the default location of a table, or hand out credentials.
     """
     questions = list(questions)
     table_locations = ask_locations(backend, questions, parallelism)
-    probed = {question.table.id for question in questions if question.table.probe} - planned_data.keys()
-    to_probe = [question for question in questions if question.table.id in probed]
-    data = _probe(backend, ((table_locations[question.table.id], question.live) for question in to_probe), parallelism)
+    to_probe = [question for question in questions if question.table.probe and question.table.id not in planned_data]
+    data = _probe_all(probes, backend, to_probe, table_locations, parallelism)
     elsewhere = {
         question.table.id: question.otherwise
         for question in to_probe
-        if question.otherwise is not None
-        and data.get(table_locations[question.table.id] or "", _NOT_PROBED).kind is StorageKind.NOTHING
+        if question.otherwise is not None and data[question.table.id].storage.kind is StorageKind.NOTHING
     }
     if elsewhere:
         table_locations = {**table_locations, **elsewhere}
-        again = ((question.otherwise, question.live) for question in to_probe if question.table.id in elsewhere)
-        data |= _probe(backend, again, parallelism)
+        again = [question for question in to_probe if question.table.id in elsewhere]
+        data |= _probe_all(probes, backend, again, table_locations, parallelism)
     # A service that places tables creates a new, empty location.
     otherwise = Storage(StorageKind.NOTHING) if backend.capabilities().places_tables else _NOT_PROBED
-    facts = {
-        identifier: TableFacts(
-            location,
-            data[location] if location in data and identifier in probed else planned_data.get(identifier, otherwise),
-            problem_of(backend, question, location),
-        )
-        for question in questions
-        for identifier, location in ((question.table.id, table_locations[question.table.id]),)
-    }
-    facts |= _with_tags(backend, to_probe, facts, parallelism)
+    facts: dict[Identifier, TableFacts] = {}
+    for question in questions:
+        identifier = question.table.id
+        location = table_locations[identifier]
+        content = data.get(identifier) or storage.TableContent(planned_data.get(identifier, otherwise))
+        stored = replace(content.storage, detail=content.problem) if content.problem else content.storage
+        facts[identifier] = TableFacts(location, stored, problem_of(backend, question, location), tags=content.tags)
     stale = _stale_columns(backend, questions, facts)
-    return {identifier: replace(known, entry=stale.get(identifier)) for identifier, known in facts.items()}
+    return {**facts, **{identifier: replace(facts[identifier], entry=entry) for identifier, entry in stale.items()}}
 
 
-def _probe(
-    backend: Backend, candidates: Iterable[tuple[str | None, LiveTable | None]], parallelism: int
-) -> dict[str, Storage]:
-    """Return what each location holds, opened with the credentials of its table.
+def _probe_all(
+    probes: Probes,
+    backend: Backend,
+    questions: Iterable[StorageQuestion],
+    table_locations: Mapping[Identifier, str | None],
+    parallelism: int,
+) -> dict[Identifier, storage.TableContent]:
+    """Return the content of each table's location; tables whose location is unknown are left out.
 
     Raises:
         BackendError: the catalog could not hand out credentials.
     """
-    live_at = {location: live for location, live in candidates if location is not None}
 
-    def probe(location: str) -> Storage:
-        return storage.probe(location, _storage_options(backend, location, live_at[location]))
+    def probe(question: StorageQuestion) -> storage.TableContent:
+        table, location = question.table, table_locations[question.table.id] or ""
+        options = _storage_options(backend, location, question.live)
+        if not (table.tags or question.recorded_tags or question.may_grow):
+            return storage.TableContent(probes.probe(location, options))
+        to_add = partial(_columns_to_add, question, location)
+        read = partial(storage.probe_table, location, options, table.tags, question.recorded_tags, to_add)
+        return probes.probe_table(location, options, read)
 
-    return dict(zip(live_at, in_parallel(probe, live_at, parallelism), strict=True))
+    located = [question for question in questions if table_locations[question.table.id] is not None]
+    contents = in_parallel(probe, located, parallelism)
+    return {question.table.id: content for question, content in zip(located, contents, strict=True)}
 
 
 def _storage_options(backend: Backend, location: str, live: LiveTable | None) -> Mapping[str, str]:
@@ -129,41 +141,9 @@ def _storage_options(backend: Backend, location: str, live: LiveTable | None) ->
     return backend.table_storage_options(live) if live and is_present else backend.storage_options()
 
 
-def _with_tags(
-    backend: Backend, questions: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
-) -> dict[Identifier, TableFacts]:
-    """Return new facts of datasets whose tags are in question, or that get columns.
-
-    They have the tags; the detail of their storage is why apply would refuse to add the columns, if it would.
-    """
-
-    def with_tags(question: StorageQuestion) -> TableFacts:
-        known = facts[question.table.id]
-        location = known.location or ""
-        options = _storage_options(backend, location, question.live)
-        if question.table.tags or question.recorded_tags:
-            tags = storage.find_tags(location, options, question.table.tags, question.recorded_tags)
-            if isinstance(tags, Storage):
-                return replace(known, storage=tags)
-            known = replace(known, tags=tags)
-        columns = _columns_to_add(question, known)
-        problem = storage.addition_problem(location, columns, options) if columns else ""
-        return replace(known, storage=replace(known.storage, detail=problem)) if problem else known
-
-    again = [
-        question
-        for question in questions
-        if facts[question.table.id].storage.kind is StorageKind.DATASET
-        and (question.table.tags or question.recorded_tags or _columns_to_add(question, facts[question.table.id]))
-    ]
-    renewed = in_parallel(with_tags, again, parallelism)
-    return {question.table.id: known for question, known in zip(again, renewed, strict=True)}
-
-
-def _columns_to_add(question: StorageQuestion, known: TableFacts) -> Schema:
+def _columns_to_add(question: StorageQuestion, location: str, content: Storage) -> Schema:
     """Return the columns that apply would add to the data of a table."""
-    is_growing = question.table.evolve is Evolve.ADDITIVE and question.present_location is not None
-    return schema_difference(question.table, known).missing if is_growing else ()
+    return schema_difference(question.table, TableFacts(location, content)).missing if question.may_grow else ()
 
 
 def _stale_columns(
@@ -355,6 +335,7 @@ def find_possible_locations(
     names: Mapping[Identifier, Identifier | None],
     connections: Iterable[Connection],
     parallelism: int,
+    probes: Probes,
 ) -> PossibleLocations:
     """Return the locations, other than default ones, that have data which may be a new table's.
 
@@ -366,6 +347,7 @@ def find_possible_locations(
         names: the new tables, each with its old name, if any.
         connections: all catalogs that are connected.
         parallelism: how many locations are probed at once.
+        probes: those of the plan.
 
     Raises:
         BackendError: a directory could not be listed.
@@ -387,7 +369,7 @@ def find_possible_locations(
             default = _default_location(backend, name)
             candidates[name] = [path for path in dict.fromkeys(paths) if not locations.same(path, default)]
     paths_to_probe = list(dict.fromkeys(chain.from_iterable(candidates.values())))
-    probed = in_parallel(lambda path: storage.probe(path, options).kind, paths_to_probe, parallelism)
+    probed = in_parallel(lambda path: probes.probe(path, options).kind, paths_to_probe, parallelism)
     kinds = dict(zip(paths_to_probe, probed, strict=True))
     with_data = {name: [path for path in paths if kinds[path] not in _NO_DATA] for name, paths in candidates.items()}
     return {name: paths for name, paths in with_data.items() if paths}

@@ -24,6 +24,7 @@ from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.driver import ReadCatalog
 from reconciler.operations.facts import answers_to, links_to
+from reconciler.operations.probes import Probes
 from reconciler.pipeline.reading import readings_of
 from reconciler.pipeline.schemas import chunks
 from reconciler.pipeline.tasks import packed, unpacked
@@ -234,19 +235,20 @@ class OpenTableComparer:
         compared = TableComparison(open=[table for load in loads for table in unpacked(load)])
         try:
             with self.specs[name].connect() as backend:
-                self.compare_open(compared, name, backend)
+                self.compare_open(compared, name, backend, Probes())
         except CatalogError as error:
             return error
         return compared
 
-    def compare_open(self, compared: TableComparison, name: str, backend: Backend) -> None:
+    def compare_open(self, compared: TableComparison, name: str, backend: Backend, probes: Probes) -> None:
         """Answer the questions about the open tables of ``compared``, and compare them.
 
         Raises:
             BackendError: the catalog could not say where a table goes, or what has its name.
         """
         questions = compared.questions()
-        answers = answers_to(questions, backend, self.spaces[name], self.planned_data[name], backend.parallelism)
+        spaces, planned = self.spaces[name], self.planned_data[name]
+        answers = answers_to(questions, backend, spaces, planned, backend.parallelism, probes)
         compared.answer(self.contexts[name], questions, answers)
 
 

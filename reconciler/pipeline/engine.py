@@ -20,6 +20,7 @@ from reconciler.model.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.driver import ReadCatalog
 from reconciler.operations.plan import plan_with
+from reconciler.operations.probes import Probes
 from reconciler.operations.profile import Profile
 from reconciler.pipeline.comparing import (
     ClashFinder,
@@ -167,7 +168,7 @@ class SparkEngine:
         globs = [Scope((pattern,)).below(source.desired.name) for pattern in self.globs]
         return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
 
-    def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
+    def ask(self, catalogs: Mapping[str, ReadCatalog], probes: Probes) -> None:
         """Compare the open tables, spread evenly over tasks.
 
         Those that a move may concern are compared on the driver.
@@ -191,7 +192,7 @@ class SparkEngine:
         for name, catalog in catalogs.items():
             connection = self.connections[name]
             with connection.spec.errors():
-                comparer.compare_open(catalog.compared, name, connection.backend)
+                comparer.compare_open(catalog.compared, name, connection.backend, probes)
 
     def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
         """Return the live tables that the driver needs.

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import ShownColumn, ShownColumns
-from reconciler.model.desired import DesiredCatalog, DesiredTable
+from reconciler.model.desired import DesiredCatalog, DesiredTable, Evolve
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
 from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
@@ -174,6 +174,12 @@ class StorageQuestion:
     def recorded_tags(self) -> frozenset[str]:
         """The tags that lancens set, by the table's entry."""
         return recorded_tags(self.live.properties) if self.live else frozenset()
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether columns may be added to the data."""
+        table = self.table
+        return self.live is not None and table.schema is not None and table.evolve is Evolve.ADDITIVE
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:

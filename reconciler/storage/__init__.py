@@ -22,7 +22,6 @@ from reconciler.storage.connections import VersionCache
 from reconciler.storage.dataset_writes import (
     MANAGED,
     add_columns,
-    addition_problem,
     annotate_columns,
     compute_columns,
     create_empty,
@@ -72,6 +71,7 @@ from reconciler.storage.metadata import (
 )
 from reconciler.storage.new_files import NewFiles
 from reconciler.storage.opening import open_dataset, places_elsewhere
+from reconciler.storage.probing import TableContent, probe_table
 from reconciler.storage.pylance import (
     OBJECT_STORES,
     SCHEMES,

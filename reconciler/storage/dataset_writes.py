@@ -30,7 +30,7 @@ from reconciler.storage.pylance import (
     reason_of,
     translated,
 )
-from reconciler.storage.reading import LEGACY_FORMAT, examine, probe
+from reconciler.storage.reading import LEGACY_FORMAT, probe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,7 +168,7 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
             raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
         if missing:
             new = pa.schema(list(to_arrow_schema(tuple(missing))))
-            problem = _addition_problem(dataset, new)
+            problem = addition_problem(dataset, new)
             if problem is not None:
                 raise UnsupportedOperationError(
                     f"{locations.redact(location)}: {problem}; leave them out of the block, or write the dataset anew "
@@ -177,19 +177,7 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
             dataset.add_columns(new)
 
 
-def addition_problem(location: str, columns: Schema, options: Mapping[str, str]) -> str:
-    """Return why :func:`add_columns` would refuse ``columns`` for the dataset at ``location``; empty if it would not.
-
-    An error of storage is left to :func:`probe`.
-    """
-    from reconciler.arrow_types import to_arrow_schema
-
-    new = to_arrow_schema(columns)
-    problem = examine(location, options, lambda dataset: _addition_problem(dataset, new) or "")
-    return problem if isinstance(problem, str) else ""
-
-
-def _addition_problem(dataset: Any, new: pa.Schema) -> str | None:
+def addition_problem(dataset: Any, new: pa.Schema) -> str | None:
     """Return why pylance cannot write or read the nulls of ``new`` columns in a dataset's format; None if it can.
 
     pylance 14 adds any column to any dataset but one of format 0.1, such as a struct to one of version 2.0. Afterwards

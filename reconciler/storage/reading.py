@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
@@ -84,19 +85,21 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     A directory holds nothing if it is empty, or has only markers of a directory namespace, an uncommitted first write,
     an Iceberg catalog's metadata of a Lance table, or a temporary directory of a metastore.
     """
+    return examine(location, options, partial(describe_dataset, location))
+
+
+def describe_dataset(location: str, dataset: Any) -> Storage:
+    """Return what :func:`probe` returns for an open ``lance.LanceDataset``."""
     from reconciler.arrow_types import from_arrow_schema
 
-    def read(dataset: Any) -> Storage:
-        return Storage(
-            StorageKind.DATASET,
-            from_arrow_schema(dataset.schema),
-            repair_of(dataset) or "",
-            cleanup=cleanup_of(dataset),
-            version=checked_out_version(dataset),
-            elsewhere=places_elsewhere(location, dataset),
-        )
-
-    return examine(location, options, read)
+    return Storage(
+        StorageKind.DATASET,
+        from_arrow_schema(dataset.schema),
+        repair_of(dataset) or "",
+        cleanup=cleanup_of(dataset),
+        version=checked_out_version(dataset),
+        elsewhere=places_elsewhere(location, dataset),
+    )
 
 
 def checked_out_version(dataset: Any) -> DatasetVersion:

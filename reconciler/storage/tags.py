@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from reconciler.model.live import Storage
@@ -25,19 +26,18 @@ def find_tags(
     Returns:
         The tags, and the names of wanted ones whose version does not exist; without a dataset, the state of storage.
     """
+    return examine(location, options, partial(tags_in, wanted=wanted, recorded=recorded))
 
-    def read(dataset: Any) -> FoundTags:
-        existing = _tags_of(dataset)
-        missing = (
-            name
-            for name, target in wanted.items()
-            if existing.get(name) != target and not _has_version(dataset, target)
-        )
-        return FoundTags(
-            {name: existing[name] for name in sorted({*wanted, *recorded}) if name in existing}, tuple(missing)
-        )
 
-    return examine(location, options, read)
+def tags_in(dataset: Any, wanted: Mapping[str, str], recorded: Collection[str]) -> FoundTags:
+    """Return what :func:`find_tags` returns for an open ``lance.LanceDataset``."""
+    existing = _tags_of(dataset)
+    missing = (
+        name for name, target in wanted.items() if existing.get(name) != target and not _has_version(dataset, target)
+    )
+    return FoundTags(
+        {name: existing[name] for name in sorted({*wanted, *recorded}) if name in existing}, tuple(missing)
+    )
 
 
 def write_tags(location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:

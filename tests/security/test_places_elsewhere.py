@@ -20,6 +20,7 @@ from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.live import StorageKind
+from reconciler.operations.probes import Probes
 from reconciler.server.catalogs import OneCatalog
 from tests.cli.running import lancens
 from tests.server.client import Api
@@ -138,6 +139,9 @@ def test_it_is_opened_only_where_that_is_admitted(lake: Path) -> None:
         assert refused.kind is StorageKind.DENIED
         assert tenant in refused.detail
         assert all(one.startswith(tenant) for one in refused.elsewhere)
+    probes, admissions = Probes(), (Admission(outside=True), Admission(), Admission(outside=True))
+    kinds = [probes.probe(place, StorageOptions({}, admission)).kind for admission in admissions]
+    assert kinds == [StorageKind.DATASET, StorageKind.DENIED, StorageKind.DATASET]
     for admission in (Admission((str(lake), tenant)), Admission(outside=True)):
         assert storage.probe(place, StorageOptions({}, admission)).kind is StorageKind.DATASET
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from unittest import mock
 
-from reconciler import storage
 from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.hive.hive2 import Hive2Backend
@@ -306,12 +305,7 @@ class Memory(Recorded):
         with ExitStack() as stack:
             stack.enter_context(self.storage.installed())
             stack.enter_context(mock.patch.object(registry, "backend_class", classes.__getitem__))
-            stack.enter_context(mock.patch.object(storage, "addition_problem", _no_problem))
             yield
-
-
-def _no_problem(*_: object) -> str:
-    return ""
 
 
 def memory(name: str, folder: Path, second: str = "") -> Memory:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import reconciler
+from reconciler import storage
 from reconciler.applier.report import ApplyReport
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
@@ -20,6 +21,7 @@ from reconciler.model.errors import BlockedError, ManifestError, PlanFileError, 
 from reconciler.model.ownership import DATA, MANAGED_BY, MIRROR
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.plan import Plan
+from reconciler.storage import reading
 from tests.plans import assert_blocked, blocked, noted, resealed
 from tests.writing import load_text
 
@@ -114,6 +116,32 @@ def test_a_source_that_is_made_in_the_same_plan_is_followed_by_one_apply(world: 
         MIRROR: "lake",
         DATA: "true",
     }
+
+
+MORE = """
+namespaces:
+  features:
+    tables:
+      users: {schema: [{name: id, type: int64}, {name: more, type: string}], evolve: additive, tags: {first: 1}}
+      events: {schema: [{name: id, type: int64}]}
+"""
+
+
+@pytest.mark.parametrize("lake", ["prune: never", LAKE, MORE], ids=["no blocks", "blocks", "tags and a new column"])
+def test_a_plan_opens_a_dataset_once_for_all_catalogs(world: World, lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.settle(lake=LAKE)
+    opened: list[str] = []
+    genuine = storage.open_dataset
+
+    def counted(location: str, options: Mapping[str, str], **how: Any) -> Any:
+        opened.append(location)
+        return genuine(location, options, **how)
+
+    monkeypatch.setattr(reading, "open_dataset", counted)
+    plan = reconciler.plan(world.manifest(lake=lake, prod=PROD, more=PROD, backup=PROD))
+    assert plan.summary().register_ == 6
+    locations = [table.location for table in world.catalog("lake").scan().tables.values()]
+    assert sorted(opened) == sorted(locations)
 
 
 def test_what_changes_at_the_source_is_followed_in_the_same_plan(world: World) -> None:

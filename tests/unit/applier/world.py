@@ -128,6 +128,7 @@ LATEST = 9
 
 _FAKED = (
     "probe",
+    "probe_table",
     "create_empty",
     "is_fresh",
     "add_columns",
@@ -159,6 +160,13 @@ class FakeStorage:
             return self.other[place]
         schema = self.datasets.get(place)
         return Storage(StorageKind.NOTHING) if schema is None else Storage(StorageKind.DATASET, schema)
+
+    def probe_table(
+        self, location: str, options: Mapping[str, str], desired: Mapping[str, str], recorded: Iterable[str], _: object
+    ) -> storage.TableContent:
+        content = self.probe(location, options)
+        has_tags = content.schema is not None and bool({*desired, *recorded})
+        return storage.TableContent(content, self.find_tags(location, options, desired, recorded) if has_tags else None)
 
     def create_empty(self, location: str, schema: Schema, options: Mapping[str, str]) -> None:
         place = locations.normalise(location)
