@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.servers.listening import socket_server
 
@@ -54,8 +54,11 @@ class Stub:
                 self._now -= 1
 
 
+StubT = TypeVar("StubT", bound=Stub)
+
+
 @contextmanager
-def stub(served: Stub, *, framed: bool = False, tls: ssl.SSLContext | None = None) -> Iterator[Stub]:
+def stub(served: StubT, *, framed: bool = False, tls: ssl.SSLContext | None = None) -> Iterator[StubT]:
     """Serve until the block ends; ``served.port`` says where."""
 
     def one(connection: socket.socket) -> None:

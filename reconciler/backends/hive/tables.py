@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.gen.ttypes import Table
 from reconciler.backends.hive.metastore import Metastore
+from reconciler.backends.http.rate_limit import Clock
 from reconciler.model import errors, locations
 from reconciler.model.columns import ShownColumns
 from reconciler.model.concurrency import in_parallel
@@ -26,6 +26,10 @@ LANCE_FILTER = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
 """Uses LIKE: ``=`` fails if the metastore's database stores values as CLOB, as Hive's scripts set it up."""
 
 _LAST_CHANGE = "transient_lastDdlTime"
+_OWN = "0"
+"""Leads the time of a change by lancens, so that no other client's change in that second has an equal one."""
+_RECENT_SECONDS = 5
+"""More than this clock may be ahead of the server's."""
 _ATTEMPTS = 5
 """How often a write is tried if other clients keep changing other parts of the table."""
 
@@ -36,6 +40,7 @@ class Tables:
 
     impl: str
     metastore: Metastore
+    clock: Clock = field(default_factory=Clock)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -182,6 +187,7 @@ class Tables:
 
     def _create(self, identifier: Identifier, table: Table, properties: Mapping[str, str]) -> Table:
         entries.set_table_parameters(table, properties)
+        self._stamp(table, None)
         self.metastore.create(
             lambda client: client.create_table(table),
             f"creating table `{join(identifier)}`",
@@ -220,8 +226,7 @@ class Tables:
         """
         first: Table | None = None
         for _ in range(_ATTEMPTS):
-            table = self.find(identifier)
-            check(table)
+            table = self._settled(identifier, check)
             last_change = table.parameters.get(_LAST_CHANGE)
             altered = deepcopy(table)
             entries.set_table_parameters(altered, changes.applied_to(table.parameters))
@@ -231,7 +236,7 @@ class Tables:
             if first is not None and _changed_part(table, changes, location) != _changed_part(first, changes, location):
                 break
             first = first or table
-            if self._write(identifier, altered, last_change, stamp=True):
+            if self._write(identifier, altered, last_change):
                 return self.find(identifier)
         raise self._changed_error(identifier)
 
@@ -249,18 +254,17 @@ class Tables:
         """
         comments: dict[str, str | None] = {}
         for _ in range(_ATTEMPTS):
-            table = self.find(identifier)
-            check(table)
+            table = self._settled(identifier, check)
             last_change = table.parameters.get(_LAST_CHANGE)
             comments |= entries.comments_of(table)
             try:
-                if self._write(identifier, entries.with_columns(table, columns, comments), last_change, stamp=True):
+                if self._write(identifier, entries.with_columns(table, columns, comments), last_change):
                     return
             except errors.InvalidTableStateError:
                 shorter = entries.with_leading_columns(table, columns)
                 if shorter is None:
                     raise
-                self._write(identifier, shorter, last_change, stamp=True)
+                self._write(identifier, shorter, last_change)
         raise self._changed_error(identifier)
 
     def rename(self, identifier: Identifier, to: Identifier, check: Callable[[Table], object]) -> Table:
@@ -274,8 +278,7 @@ class Tables:
             TableAlreadyExistsError: the new name is taken.
             ConcurrentModificationError: another client changed it, where the server reports it.
         """
-        table = self.find(identifier)
-        check(table)
+        table = self._settled(identifier, check)
         if entries.SAFEGUARD.missing(table.parameters) or table.tableType != entries.EXTERNAL_TABLE:
             table = self.alter(identifier, PropertyChanges(), None)
         with suppress(errors.TableNotFoundError):
@@ -292,13 +295,39 @@ class Tables:
             f"{self.impl}: table `{join(identifier)}` was changed by another client"
         )
 
-    def _write(self, identifier: Identifier, table: Table, last_change: str | None, *, stamp: bool = False) -> bool:
-        """Write a table; return False if it changed since ``last_change``.
+    def _settled(self, identifier: Identifier, check: Callable[[Table], object]) -> Table:
+        """Return a Lance table once a further change by another client would show.
 
-        ``stamp``: store the time of this change.
+        Servers note the time of a change in whole seconds. Within the second of a change by another client, the next
+        one would be overwritten unnoticed, so this method waits for its end, which comes at most a second after a read.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            ConcurrentModificationError: other clients keep changing it.
         """
-        if stamp:
-            table.parameters[_LAST_CHANGE] = _later_than(last_change)
+        last_change: str | None = None
+        for _ in range(_ATTEMPTS):
+            table = self.find(identifier)
+            check(table)
+            before, last_change = last_change, table.parameters.get(_LAST_CHANGE, "")
+            if last_change == before or not self._is_recent(last_change):
+                return table
+            self.clock.sleep(1)
+        raise self._changed_error(identifier)
+
+    def _is_recent(self, last_change: str) -> bool:
+        """Return whether another client made a change in what may be the server's current second."""
+        is_others = last_change.isdecimal() and not last_change.startswith(_OWN)
+        return is_others and int(last_change) > self.clock.now() - _RECENT_SECONDS
+
+    def _stamp(self, table: Table, last_change: str | None) -> None:
+        """Store the time of this change, which is later than ``last_change``."""
+        last = int(last_change) if last_change and last_change.isdecimal() else 0
+        table.parameters[_LAST_CHANGE] = f"{_OWN}{max(int(self.clock.now()), last + 1)}"
+
+    def _write(self, identifier: Identifier, table: Table, last_change: str | None) -> bool:
+        """Write a table with the time of this change; return False if it changed since ``last_change``."""
+        self._stamp(table, last_change)
         options = {"DO_NOT_UPDATE_STATS": "true"}
         if last_change is not None:
             options.update(expected_parameter_key=_LAST_CHANGE, expected_parameter_value=last_change)
@@ -360,9 +389,3 @@ def _changed_part(table: Table, changes: PropertyChanges, location: str | None) 
     parameters = table.parameters
     touched = {key: parameters.get(key) for key in (*changes.set, *changes.remove)}
     return touched, table.sd.location if location is not None else None
-
-
-def _later_than(last_change: str | None) -> str:
-    """Return the time now in seconds, as text, but later than ``last_change``."""
-    last = int(last_change) if last_change and last_change.isdecimal() else 0
-    return str(max(int(time.time()), last + 1))

@@ -16,6 +16,7 @@ from reconciler.backends.hive.entries import wire_name
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import raw
+from tests.clock import simulated_time
 from tests.servers.hive import Metastore, Version, metastore, sql_schema
 from tests.servers.require import tool
 from tests.soak import count
@@ -60,9 +61,14 @@ def server(request: pytest.FixtureRequest, start_once: Callable[[str], Metastore
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls are tried again at once: a test that cuts them off is not to wait for a server that never comes back."""
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Calls are tried again at once: a test that cuts them off is not to wait for a server that never comes back.
+
+    Nor is the end of a second waited for in which a test has changed an entry.
+    """
     monkeypatch.setattr("reconciler.backends.hive.metastore.PAUSES", (0.0, 0.0))
+    with simulated_time():
+        yield
 
 
 @pytest.fixture

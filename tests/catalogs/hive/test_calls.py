@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,17 @@ from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.model.backend_config import parse_config, read_config
-from reconciler.model.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
+from reconciler.model.columns import ShownColumn
+from reconciler.model.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    ErrorCode,
+    InvalidInputError,
+    ServiceUnavailableError,
+)
 from reconciler.model.live import PropertyChanges
 from reconciler.server.served import ServedNamespace
+from tests.clock import SimulatedClock, simulated_time
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.listening import silent, socket_server
 from tests.servers.process import free_port
@@ -462,3 +471,86 @@ def test_a_change_that_was_made_is_not_taken_for_that_of_another() -> None:
         altered = backend.alter_table(("a", "t"), PropertyChanges({"k": "2"}))
     assert altered.properties["k"] == "2"
     assert held.asked == ["alter_table"]
+
+
+# ---- changes of others within a second -------------------------------------------------------------------------------
+
+
+class Comparing(Stub):
+    """Holds one table, and compares before it sets, as 2.3 and 4.x do; another client comes right before an alter."""
+
+    clock = SimulatedClock()
+    held = entries.plain_table(("a", "t"), "s3://lake/t")
+    others = 0
+
+    def get_database(self, name: str) -> ttypes.Database:
+        return ttypes.Database(name=name, locationUri="s3://lake", parameters={})
+
+    def get_table_req(self, req: ttypes.GetTableRequest) -> ttypes.GetTableResult:
+        if (req.dbName, req.tblName) != (self.held.dbName, self.held.tableName):
+            raise ttypes.NoSuchObjectException
+        return ttypes.GetTableResult(deepcopy(self.held))
+
+    def create_table(self, tbl: ttypes.Table) -> None:
+        self.held = tbl
+
+    def create_table_with_constraints(self, tbl: ttypes.Table, primary_keys: object, foreign_keys: object) -> None:
+        raise ttypes.InvalidObjectException
+
+    def change(self) -> None:
+        """Set a property as Spark does: the server notes the time."""
+        self.held.parameters |= {f"theirs {self.others}": "yes", "transient_lastDdlTime": str(int(self.clock.now()))}
+        self.others += 1
+
+    def alter_table_with_environment_context(
+        self, dbname: str, tbl_name: str, new_tbl: ttypes.Table, environment_context: ttypes.EnvironmentContext
+    ) -> None:
+        if "alter" not in self.asked:
+            self._ask("alter")
+            self.change()
+        asked = environment_context.properties
+        if self.held.parameters[asked["expected_parameter_key"]] != asked["expected_parameter_value"]:
+            raise ttypes.MetaException("The table has been modified")
+        self.held = new_tbl
+
+
+@pytest.mark.parametrize("is_changed_before", [False, True], ids=["own change", "change of another"])
+@pytest.mark.parametrize(
+    ("change", "is_merged"),
+    [
+        (lambda backend: backend.alter_table(("a", "t"), PropertyChanges({"ours": "2"})), True),
+        (lambda backend: backend.show_columns(("a", "t"), (ShownColumn("id", "bigint"),)), True),
+        (lambda backend: backend.rename_table(("a", "t"), ("a", "new")), False),
+    ],
+    ids=["alter", "columns", "rename"],
+)
+def test_no_change_of_another_within_the_same_second_is_lost(
+    change: Callable[[Hive2Backend], object], is_merged: bool, is_changed_before: bool
+) -> None:
+    with (
+        simulated_time() as clock,
+        stub(Comparing()) as served,
+        closing(Hive2Backend(uri=f"thrift://127.0.0.1:{served.port}")) as backend,
+    ):
+        served.clock = clock
+        backend.insert_table(("a", "t"), "s3://lake/t", {"ours": "1"})
+        if is_changed_before:
+            served.change()
+        with nullcontext() if is_merged else pytest.raises(ConcurrentModificationError):
+            change(backend)
+    assert {f"theirs {number}" for number in range(1 + is_changed_before)} <= served.held.parameters.keys()
+    assert clock.elapsed <= 2
+
+
+def test_a_change_of_another_long_ago_is_not_waited_for() -> None:
+    with (
+        simulated_time() as clock,
+        stub(Comparing()) as served,
+        closing(Hive2Backend(uri=f"thrift://127.0.0.1:{served.port}")) as backend,
+    ):
+        served.clock = clock
+        backend.insert_table(("a", "t"), "s3://lake/t", {})
+        served.change()
+        clock.sleep(10)
+        backend.alter_table(("a", "t"), PropertyChanges({"ours": "2"}))
+    assert clock.pauses == [10, 1]  # the change right before the write is waited for
