@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ def audit(job: Job) -> StepOutcome:
     """
     from reconciler.auditor.run import run_audit
     from reconciler.operations.connections import missing_roots
-    from reconciler.pipeline.session import spark_session
     from reconciler.report.folder import write_report
     from reconciler.report.json import render_json
     from reconciler.report.text import remark_lines, summary_lines
@@ -52,8 +50,8 @@ def audit(job: Job) -> StepOutcome:
     with verbatim("Audit"):
         try:
             problems += missing_roots(manifest)
-            session = nullcontext() if inputs.engine == "local" else spark_session(job.spark_options)
-            failure, message = _audit_failure(run_audit(session, manifest, _audit_options(inputs), report), inputs)
+            spark = None if inputs.engine == "local" else job.spark_options
+            failure, message = _audit_failure(run_audit(spark, manifest, _audit_options(inputs), report), inputs)
         except RefusedError:
             raise
         except (LancensError, BackendError) as error:

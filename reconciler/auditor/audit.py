@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from reconciler.manifest import Manifest
     from reconciler.pipeline.frames import Frame
+    from reconciler.pipeline.session import SparkOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,17 @@ class AuditOptions:
 
 
 def audit(
-    spark: SparkSession | None, manifest: Manifest, options: AuditOptions, cache: ProbeCache | None = None
+    engine: SparkSession | SparkOptions | None,
+    manifest: Manifest,
+    options: AuditOptions,
+    cache: ProbeCache | None = None,
 ) -> AuditDocument:
     """Return the findings about the tables and datasets of ``manifest``.
 
     Tables are those in its scope, datasets those under its roots.
 
-    The document names what could not be read. ``cache`` holds the probe results of earlier audits.
+    The document names what could not be read. ``engine`` is the session to work in, or where to start Spark if the
+    catalogs are not small; None is this process. ``cache`` holds the probe results of earlier audits.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
@@ -130,7 +135,7 @@ def audit(
     suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
-        entries, coverage = read_entries(spark, manifest, catalogs, stack, cache)
+        spark, entries, coverage = read_entries(engine, manifest, catalogs, stack, cache)
         evaluator = Evaluator(
             catalogs,
             options.measures(),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.probe_cache import LOOK, ProbeCache
-from reconciler.auditor.records import OWNER
+from reconciler.auditor.records import FEW_TABLES, OWNER
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
@@ -26,6 +26,7 @@ from reconciler.pipeline.frames import frame_of, frame_of_units
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.reading import read_unit
 from reconciler.pipeline.schemas import STRING, STRINGS, Row, chunks, record_batch, record_batches
+from reconciler.pipeline.session import SparkOptions, spark_session, starts_jvm
 from reconciler.pipeline.tasks import batched, row_tasks, unbatched
 from reconciler.pipeline.units import Unit, list_units
 
@@ -63,6 +64,9 @@ ENTRIES = pa.schema(
 - ``scheme``, ``place`` and ``directory``, the parent of the place, are null except for a live Lance table with a
   location. With ``s3+ddb``, ``place`` names the lock as well, and ``data_place`` does not.
 """
+
+_FEW_UNITS = 32
+"""The most units that this process reads before it knows how many tables they hold."""
 
 _ROWS_AT_ONCE = 4_096
 
@@ -261,18 +265,18 @@ class Coverage:
 
 
 def read_entries(
-    spark: SparkSession | None,
+    engine: SparkSession | SparkOptions | None,
     manifest: Manifest,
     catalogs: Mapping[str, CatalogInfo],
     stack: ExitStack,
     cache: ProbeCache | None = None,
-) -> tuple[Frame, Coverage]:
-    """Read each catalog once, and return its entries and the coverage.
+) -> tuple[SparkSession | None, Frame, Coverage]:
+    """Read each catalog once, and return the session for the rest of the audit, the entries and the coverage.
 
-    The frame has one row of ``ENTRIES`` for each table.
+    The frame has one row of ``ENTRIES`` for each table. The session is None if this process does the rest.
 
     Args:
-        spark: the session to work in; None for this process.
+        engine: the session to work in, or where to start Spark if the catalogs are not small; None for this process.
         manifest: its blocks are merged with the catalogs' entries.
         catalogs: its catalogs by name.
         stack: frames are released when it closes.
@@ -282,21 +286,34 @@ def read_entries(
         LancensError: a catalog cannot be read by other processes, or the cache cannot be read.
     """
     coverage = Coverage()
-    content = _read_catalogs(spark, catalogs, coverage, stack)
+    spark, content = _read_catalogs(engine, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
     block_rows = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
     entries = content.where("kind", rows.TABLE).select(*ENTRIES.names).union(block_rows)
     if cache is not None:
         entries = entries.union(cache.entries(spark, ENTRIES))
-    return entries.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
+    tasks = row_tasks(coverage.tables + len(blocks))
+    return spark, entries.map(merge_entries, ENTRIES, tasks, ("catalog", "key")), coverage
 
 
 def _read_catalogs(
-    spark: SparkSession | None, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack
-) -> Frame:
-    """Return the content of the catalogs, and add what was read to ``coverage``."""
+    engine: SparkSession | SparkOptions | None,
+    catalogs: Mapping[str, CatalogInfo],
+    coverage: Coverage,
+    stack: ExitStack,
+) -> tuple[SparkSession | None, Frame]:
+    """Return the session to work in and the content of the catalogs, and add what was read to ``coverage``.
+
+    Starting Spark takes longer than checking a few tables here, so it is started once there are more.
+    """
+    options = engine if isinstance(engine, SparkOptions) else None
+    spark = None if isinstance(engine, SparkOptions) else engine
+    if options is not None and not starts_jvm(options, local=True):
+        spark = stack.enter_context(spark_session(options))
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
-        units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
+        units = list_units([catalog.spec for catalog in catalogs.values()], in_process=engine is None)
+        if options is not None and spark is None and len(units) > _FEW_UNITS:
+            spark = stack.enter_context(spark_session(options))
         content = frame_of_units(spark, units, unit_entries, _CATALOG_CONTENT).persisted(stack)
         other_rows = content.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
         for row in other_rows:
@@ -309,10 +326,15 @@ def _read_catalogs(
             {f"{row['catalog']}: {row['message']}" for row in other_rows if row["kind"] == rows.NOTE}
         )
         note(count(coverage.tables, "table"))
+        if options is not None and spark is None and coverage.tables <= FEW_TABLES:
+            note("few enough to check without Spark")
     for catalog in catalogs.values():
         if catalog.problem is not None:
             coverage.failures.append(rows.ReadFailure(catalog=catalog.name, message=catalog.problem))
-    return content
+    if options is not None and spark is None and coverage.tables > FEW_TABLES:
+        spark = stack.enter_context(spark_session(options))
+        content = frame_of(spark, content.content).persisted(stack)
+    return spark, content
 
 
 def with_relations(tables: Frame, number: int) -> Frame:

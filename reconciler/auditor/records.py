@@ -21,6 +21,9 @@ from reconciler.storage import Files, Index, Recovery
 OWNER = "owner"
 """The property with the owner of a table, or of the tables in a namespace."""
 
+FEW_TABLES = 5_000
+"""Up to this number of tables, one process has checked them before Spark has started (`benchmarks/small.py`)."""
+
 ROUNDS = 30
 """How many audits with ``--since-last`` it takes to probe every dataset, changed or not."""
 

@@ -11,13 +11,15 @@ from reconciler.auditor.probe_cache import ProbeCache
 from reconciler.auditor.records import ROUNDS
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from reconciler.auditor.document import AuditDocument
     from reconciler.manifest import Manifest
-    from reconciler.pipeline.session import Session
+    from reconciler.pipeline.session import SparkOptions
 
 
 def run_audit(
-    session: Session,
+    spark: SparkSession | SparkOptions | None,
     manifest: Manifest,
     options: AuditOptions,
     report: Callable[[AuditDocument], None] = lambda _: None,
@@ -25,7 +27,7 @@ def run_audit(
     """Audit ``manifest``, and append the run to the history of ``options``.
 
     Args:
-        session: opens the session to work in, or gives None for this process.
+        spark: the session to work in, or where Spark runs; None to work in this process.
         manifest: the catalogs to audit.
         options: what to check, and the history.
         report: receives the document before the history does, so that no run in it lacks its report.
@@ -36,15 +38,13 @@ def run_audit(
     """
     uri = options.history
     if uri is None:
-        with session as spark:
-            document = audit(spark, manifest, options)
+        document = audit(spark, manifest, options)
         report(document)
         return document
     earlier = history.read(uri, {})
     series, rounds = (manifest.name, options.settings().text), ROUNDS if options.since_last else 1
     cache = ProbeCache.of(uri, earlier, series, options.now, rounds)
-    with session as spark:
-        document = audit(spark, manifest, options, cache)
+    document = audit(spark, manifest, options, cache)
     document = history.with_past_findings(history.with_trend(document, earlier), uri, {})
     report(document)
     history.append(uri, document, {})

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from reconciler.auditor.records import ROUNDS, Depth, FailOn
+from reconciler.auditor.records import FEW_TABLES, ROUNDS, Depth, FailOn
 from reconciler.auditor.rules import LIMITS, RULES, rules_to_apply
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, session_options
+from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
 from reconciler.cli.results import print_line
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
     from reconciler.auditor.document import AuditDocument
-    from reconciler.pipeline.session import Session
+    from reconciler.pipeline.session import SparkOptions
 
 _RULE = click.Choice(list(RULES))
 _LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]
@@ -82,7 +82,7 @@ def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     help="Exit 2 if there is a finding of this severity or higher, or an unreadable table with its rules left out.",
 )
 @metrics_option
-@session_options
+@spark_options(f"This process checks up to {FEW_TABLES:,} tables, Spark checks more")
 @parallelism_option("Requests to a catalog at once, of each task.")
 def command(
     source: CatalogSource,
@@ -95,14 +95,15 @@ def command(
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: FailOn,
-    session: Session,
+    spark: SparkOptions | None,
     parallelism: int,
     run: RunMetrics,
 ) -> None:
     """Check every table and its data, and report each finding with a remedy. Nothing is changed.
 
-    It runs in this process or on Spark (--engine). Exit 1 if something could not be read. With --impl it needs no
-    manifest, and leaves out the rules that compare with one. Without --out it prints the most severe findings.
+    It runs in this process, or on Spark (--engine) with many tables. Exit 1 if something could not be read. With
+    --impl it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the most
+    severe findings.
 
     \b
     Examples:
@@ -135,7 +136,7 @@ def command(
             write_report(document, folder)
         _print_summary(document, folder)
 
-    document = run_audit(session, manifest, options, report)
+    document = run_audit(spark, manifest, options, report)
     sys.exit(1 if not document.complete else 2 if document.fails(fail_on) else 0)
 
 

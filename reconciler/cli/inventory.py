@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, session_options
+from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, spark_options
 from reconciler.cli.results import print_line
 from reconciler.model.display import count
 
 if TYPE_CHECKING:
     from reconciler.pipeline.rows import ReadFailure
-    from reconciler.pipeline.session import Session
+    from reconciler.pipeline.session import SparkOptions
     from reconciler.pipeline.sinks import Form
 
 _MOST_SHOWN = 10
@@ -31,14 +31,14 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
     type=click.Choice(["lance", "parquet", "json"]),
     help="The format; by default, by the suffix of FILE.",
 )
-@session_options
+@spark_options("Spark reads the catalogs")
 @click.option("--partitions", type=click.IntRange(1), default=256, help="The approximate maximum number of tasks.")
 @parallelism_option("Requests at once, of each task.")
 def command(
     source: CatalogSource,
     out: str | None,
     form: Form | None,
-    session: Session,
+    spark: SparkOptions | None,
     partitions: int,
     parallelism: int,
 ) -> None:
@@ -59,7 +59,7 @@ def command(
     from reconciler.pipeline.inventory import write_inventory
 
     manifest = source.load_existing()
-    inventory = write_inventory(manifest, out, form, session, partitions=partitions, parallelism=parallelism)
+    inventory = write_inventory(manifest, out, form, spark, partitions=partitions, parallelism=parallelism)
     if out is not None:
         counts = f"{count(inventory.namespaces, 'namespace')}, {count(inventory.tables, 'table')}"
         print_line(f"Wrote {out}: {counts}.", err=True)

@@ -131,7 +131,7 @@ def command(
             return run.report
 
         # Spark starts before its Ctrl-C handler is replaced.
-        with _executors(spark) as executors:
+        with _executors(spark, plan) as executors:
             confirm_and_run(plan, run_jobs, auto_approve=auto_approve, verb="Maintain", plan_form=form)
     if plan.blocked:
         sys.exit(BLOCKED)
@@ -139,13 +139,16 @@ def command(
         sys.exit(2)
 
 
-def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors | None]:
-    """Open the executors of Spark; yield None to work in this process."""
+def _executors(spark: SparkOptions | None, plan: Plan) -> AbstractContextManager[Executors | None]:
+    """Open the executors of Spark; yield None to work in this process, as small jobs do not pay its start."""
     if spark is None:
         return nullcontext()
-    from reconciler.pipeline.upkeep_tasks import executors_of
+    from reconciler.pipeline.upkeep_tasks import executors_of, pays_start
 
-    return executors_of(spark)
+    if pays_start([change.job for change in plan.changes if change.job is not None], spark):
+        return executors_of(spark)
+    print_progress("This process does these small jobs: starting Spark would take longer.")
+    return nullcontext()
 
 
 def _saved_jobs(source: CatalogSource, *, changes_jobs: bool) -> tuple[Plan, Manifest] | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -21,7 +20,7 @@ from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
-    from reconciler.pipeline.session import Session, SparkOptions
+    from reconciler.pipeline.session import SparkOptions
 
 DEFAULT_MANIFEST = "lancens.yaml"
 """The manifest of a command that names none."""
@@ -386,31 +385,28 @@ def _spark_if_chosen(engine: str, master: str | None, conf: dict[str, str]) -> S
     return None if engine == "local" else _spark_options(master, conf)
 
 
-def _choose_session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
-    """Open the Spark session to work in; yield None to work in this process.
+def _choose_spark(sharing: str, engine: str | None, master: str | None, conf: dict[str, str]) -> SparkOptions | None:
+    """Return the options of Spark, or None to work in this process.
 
-    Without ``engine``, Spark is used if it is installed.
+    Without ``engine``, Spark is used if it is installed. Then say where the work is done, with ``sharing``.
 
     Raises:
         UsageError: `local` is combined with options of Spark.
     """
-    if engine == "local":
-        _spark_if_chosen(engine, master, conf)
-        return nullcontext()
-    from reconciler.pipeline.session import is_installed, spark_session
+    from reconciler.pipeline.session import is_installed, starts_jvm
 
-    if engine == "spark" or master or conf or is_installed():
-        return spark_session(_spark_options(master, conf))
-    return _local_session()
-
-
-@contextmanager
-def _local_session() -> Iterator[None]:
-    print_progress(
-        "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
-        f"cores and machines: pip install '{pip_requirement()}[spark]'"
-    )
-    yield
+    if engine == "local" or master or conf:
+        return _spark_if_chosen(engine or "spark", master, conf)
+    if engine is None and not is_installed():
+        print_progress(
+            "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
+            f"cores and machines: pip install '{pip_requirement()}[spark]'"
+        )
+        return None
+    options = _spark_options(master, conf)
+    if engine is None and starts_jvm(options):
+        print_progress(f"{sharing}; --engine local saves the start of Spark, some seconds.")
+    return options
 
 
 _ENGINES = click.Choice(["local", "spark"])
@@ -441,13 +437,19 @@ def engine_options(help_text: str) -> Option:
     return combine_options("spark", _spark_if_chosen, engine, *_SPARK)
 
 
-session_options = combine_options(
-    "session",
-    _choose_session,
-    click.option(
+def spark_options(sharing: str) -> Option:
+    """Return the options of a command that uses Spark where it is installed.
+
+    The command receives ``spark``, as with :func:`engine_options`. Where nobody chose, ``sharing`` says which work
+    Spark does.
+    """
+    engine = click.option(
         "--engine",
         type=_ENGINES,
         help="Work in this process, or on Spark; by default, on Spark if it is installed. The result is the same.",
-    ),
-    *_SPARK,
-)
+    )
+
+    def choose(engine: str | None, master: str | None, conf: dict[str, str]) -> SparkOptions | None:
+        return _choose_spark(sharing, engine, master, conf)
+
+    return combine_options("spark", choose, engine, *_SPARK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from reconciler.pipeline.progress import stage
 from reconciler.pipeline.reading import read_unit
 from reconciler.pipeline.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
 from reconciler.pipeline.schemas import Row, record_batch, record_batches
+from reconciler.pipeline.session import spark_session
 from reconciler.pipeline.sinks import Form, open_sink
 from reconciler.pipeline.tasks import packed, unpacked
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, Unit, list_units
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
-    from reconciler.pipeline.session import Session
+    from reconciler.pipeline.session import SparkOptions
 
 
 _PARTS = pa.schema([("part", pa.binary())])
@@ -45,7 +47,7 @@ def write_inventory(
     manifest: Manifest,
     out: str | None,
     form: Form,
-    session: Session,
+    engine: SparkOptions | None,
     *,
     partitions: int = DEFAULT_PARTITIONS,
     parallelism: int = DEFAULT_PARALLELISM,
@@ -58,7 +60,7 @@ def write_inventory(
         manifest: from :func:`reconciler.load`.
         out: a file, which is replaced; for Lance a directory or URI, which gets a new version; None for stdout.
         form: the format.
-        session: gives the session to work in, or None for this process.
+        engine: where Spark runs; None to work in this process.
         partitions: about how many tasks read, at most.
         parallelism: how many requests each task has in flight.
 
@@ -68,7 +70,7 @@ def write_inventory(
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
     with open_sink(out, form, INVENTORY.schema) as sink:
-        with session as spark:
+        with nullcontext() if engine is None else spark_session(engine) as spark:
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
                 units = list_units(specs, partitions=partitions, in_process=spark is None)
             listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}

@@ -16,12 +16,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -37,6 +37,7 @@ OLDEST_WITH_FORMATS = (4, 0)
 """The first PySpark with data sources in Python, and with tables of Arrow's on the driver."""
 
 _ATTEMPTS = 4
+_LOCAL_MASTER = re.compile(r"local(\[|$)")
 _SECONDS_TO_END = 10
 _OLDEST_PYSPARK = (4, 1)
 _OLDEST_JAVA = 17
@@ -64,10 +65,6 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # not where we run
     "spark.ui.enabled": "false",
 }
-
-
-Session: TypeAlias = "AbstractContextManager[SparkSession | None]"
-"""Opens the session to work in, or gives None for this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +119,26 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
         yield spark
 
 
+def starts_jvm(options: SparkOptions, *, local: bool = False) -> bool:
+    """Return whether :func:`spark_session` would start Spark's JVM, which takes some seconds.
+
+    With ``local``, only if the executors are on this machine, too. So this process reaches all that they reach.
+    """
+    master = options.master or os.environ.get("SPARK_REMOTE") or "local[*]"
+    if (
+        master.startswith("sc://")
+        or "PYSPARK_GATEWAY_PORT" in os.environ
+        or (local and not _LOCAL_MASTER.match(master))
+    ):
+        return False
+    require_pyspark()
+    return active_session() is None
+
+
 def task_attempts(spark: SparkSession) -> int:
     """Return how often ``spark`` attempts a task before the job fails."""
     master = spark.conf.get("spark.master", "") or ""
-    if re.match(r"local(\[|$)", master):
+    if _LOCAL_MASTER.match(master):
         attempts = re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master)
         return int(attempts[1]) if attempts else 1
     return int(spark.conf.get("spark.task.maxFailures", str(_ATTEMPTS)) or _ATTEMPTS)

@@ -5,21 +5,35 @@ The driver plans each job, keeps the journal and commits; the executors read and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model.errors import BackendError, LancensError, ServiceUnavailableError
 from reconciler.pipeline.failures import spark_errors
 from reconciler.pipeline.schemas import record_batch
-from reconciler.pipeline.session import SparkOptions, spark_session
+from reconciler.pipeline.session import SparkOptions, spark_session, starts_jvm
 from reconciler.pipeline.tasks import LOADS, each_unit, packed, results_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from reconciler.planner.entries import UpkeepJob
     from reconciler.storage import Executors
+
+
+_FEW_BYTES = 4 * 2**30
+"""This process has compacted so many bytes, as a plan counts them, before Spark has started (`benchmarks/small.py`)."""
+
+_INDEX_WEIGHT = 64
+"""Indexing takes at most as long as compacting this many times the bytes."""
+
+
+def pays_start(jobs: Iterable[UpkeepJob], options: SparkOptions) -> bool:
+    """Return whether Spark runs already, or ``jobs`` take longer than starting it."""
+    costs = [job.bytes and job.bytes * (1 if job.index is None else _INDEX_WEIGHT) for job in jobs]
+    return not starts_jvm(options) or None in costs or sum(filter(None, costs)) > _FEW_BYTES
 
 
 @contextmanager

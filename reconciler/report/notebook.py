@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -86,6 +85,6 @@ def audit(
         history=history,
         since_last=since_last,
     )
-    document = run_audit(nullcontext(spark), manifest, options)
+    document = run_audit(spark, manifest, options)
     findings, tables = findings_table(document), tables_table(document)
     return AuditResult(frame_of(spark, findings).content, frame_of(spark, tables).content, document)

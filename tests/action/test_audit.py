@@ -99,6 +99,7 @@ def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Wor
 
 def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconciler.pipeline.session.active_session", lambda: None)
+    monkeypatch.setattr("reconciler.auditor.entries._FEW_UNITS", 0)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
     failed = audit(workspace, engine="spark")
@@ -114,7 +115,8 @@ def test_settings_of_spark_are_handed_on(workspace: Workspace, monkeypatch: pyte
         given.append(options)
         raise LancensError("there is no Spark")
 
-    monkeypatch.setattr("reconciler.pipeline.session.spark_session", refuse)
+    monkeypatch.setattr("reconciler.auditor.entries.spark_session", refuse)
+    monkeypatch.setattr("reconciler.auditor.entries._FEW_UNITS", 0)
     setting = "spark.hadoop.fs.s3a.secret.key"
     failed = audit(workspace, engine="spark", master="local[1]", spark_conf=f"{setting}={SECRET}")
     assert given == [SparkOptions("local[1]", {setting: SECRET})]

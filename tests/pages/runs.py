@@ -238,7 +238,7 @@ RUNS: Mapping[str, Run] = {
     "docs/index.md": Run(_datasets, ("No changes.",)),
     "docs/maintain.md": Run(_upkeep, ("Jobs: 2 datasets to compact, 2 indices to build", "Applied 4 of 4 changes")),
     "docs/maintain.md#Review, then run": Run(_upkeep, ("2 to compact", "Applied 4 of 4 changes")),
-    "docs/maintain.md#On Spark": Run(_upkeep, ("Starting Spark on local[2]", "Applied 4 of 4 changes")),
+    "docs/maintain.md#On Spark": Run(_upkeep, ("these small jobs", "Applied 4 of 4 changes")),
     "docs/manifest.md": Run(_from_page("docs/manifest.md"), ("is valid", "Plan: 2 to create", "Applied")),
     "docs/manifest.md#Environments": Run(
         _environments, ("at ./dev-lake/users.lance", "at ./prod-lake/users.lance", "Applied 1 of 1 change")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import pytest
 
 import reconciler
 from reconciler.backends.dir import DirBackend
+from reconciler.pipeline.session import SparkOptions
 from tests.cli.running import Ran, lancens
 from tests.pipeline.troubled import Troubled
 
@@ -82,6 +84,31 @@ def test_reports_and_history_are_the_same(
     runs = [lance.dataset(f"{engine}.lance").to_table().to_pylist() for engine in ran]
     local_run, spark_run = (OWN.sub("", json.dumps(rows, default=datetime.isoformat)) for rows in runs)
     assert local_run == spark_run
+
+
+@pytest.mark.parametrize(("units", "tables", "starts"), [(9, 9, 0), (3, 9, 1), (9, 4, 1)])
+def test_an_audit_starts_spark_once_the_catalogs_are_large(
+    lake: Path,
+    spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    units: int,
+    tables: int,
+    starts: int,
+) -> None:
+    started: list[SparkOptions] = []
+
+    def start(options: SparkOptions) -> nullcontext[SparkSession]:
+        started.append(options)
+        return nullcontext(spark)
+
+    monkeypatch.setattr("reconciler.pipeline.session.active_session", lambda: None)
+    monkeypatch.setattr("reconciler.auditor.entries.spark_session", start)
+    monkeypatch.setattr("reconciler.auditor.entries._FEW_UNITS", units)
+    monkeypatch.setattr("reconciler.auditor.entries.FEW_TABLES", tables)
+    local, ran = (lancens(capsys, "audit", *options) for options in (("--engine", "local"), ()))
+    assert (ran.code, OWN.sub("", ran.out), len(started)) == (0, OWN.sub("", local.out), starts)
+    assert ("--engine local saves" in ran.err.splitlines()[0], "without Spark" in ran.err) == (True, not starts)
 
 
 @pytest.mark.parametrize("times", [0, 100])

@@ -290,11 +290,22 @@ def test_the_command_works_on_spark(
     assert lancens(capsys, "maintain", "--engine", "spark", "--dry-run", "--detailed-exitcode").code == 0
 
 
+def test_small_jobs_do_not_start_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    managed(tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reconciler.pipeline.session.active_session", lambda: None)
+    ran = lancens(capsys, "maintain", "--engine", "spark", "--master", "spark://127.0.0.1:1", "--auto-approve")
+    assert (ran.code, "Applied 3 of 3" in ran.out, "small jobs" in ran.err) == (0, True, True)
+
+
 def test_ctrl_c_ends_the_job_in_flight_and_starts_no_other(java: None, tmp_path: Path) -> None:
     names = [f"t{number}" for number in range(9)]
     managed(tmp_path, *names)
     options = ["--engine", "spark", "--master", "local[2]", "--parallelism", "1", "--auto-approve"]
-    command = [sys.executable, "-c", "from reconciler.cli import main; main()", "maintain", *options]
+    code = "from reconciler.cli import main; from reconciler.pipeline import upkeep_tasks as tasks"
+    command = [sys.executable, "-c", f"{code}; tasks._FEW_BYTES = 0; main()", "maintain", *options]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as ran:
         assert ran.stderr is not None

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkRuntimeError, PySparkValueError
 from reconciler.model.errors import LancensError, pip_requirement
 from reconciler.pipeline import session
 from reconciler.pipeline.failures import quiet, spark_errors
+from reconciler.pipeline.upkeep_tasks import pays_start
 from tests.cli.running import Ran, lancens
 
 Inventory = Callable[..., Ran]
@@ -240,3 +241,33 @@ def test_what_pyspark_logs_of_a_failure_is_kept_off_the_terminal(caplog: pytest.
         log("mine")
     log("java_gateway")
     assert [record.message for record in caplog.records] == ["of mine", "of java_gateway"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "master", "environment", "pays"),
+    [
+        ([(4 << 30, None)], None, {}, False),
+        ([(4 << 30, None), (1, None)], None, {}, True),
+        ([(4 << 30, None)], "spark://host:7077", {}, False),
+        ([(1, None), (64 << 20, "v_idx")], None, {}, True),
+        ([(64 << 20, "v_idx")], None, {}, False),
+        ([(0, None), (None, None)], None, {}, True),
+        ([(1, None)], "sc://host", {}, True),
+        ([(1, None)], None, {"SPARK_REMOTE": "sc://host"}, True),
+        ([(1, None)], None, {"PYSPARK_GATEWAY_PORT": "1"}, True),
+    ],
+)
+def test_spark_starts_for_jobs_that_take_longer(
+    monkeypatch: pytest.MonkeyPatch,
+    jobs: list[tuple[int | None, str | None]],
+    master: str | None,
+    environment: dict[str, str],
+    pays: bool,
+) -> None:
+    monkeypatch.setattr(session, "active_session", lambda: None)
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    costs: Any = [SimpleNamespace(bytes=size, index=index) for size, index in jobs]
+    assert pays_start(costs, session.SparkOptions(master)) is pays
