@@ -213,6 +213,14 @@ class Backend(ABC):
         return self.known_capabilities
 
     @classmethod
+    def usual_capabilities(cls, config: BackendConfig | None) -> Capabilities:
+        """Return what most services of this kind can do, for plans that ask none.
+
+        ``config`` is None if it is not known.
+        """
+        return cls.known_capabilities
+
+    @classmethod
     def overrides(cls, method: Callable[..., object]) -> bool:
         """Return whether this class overrides ``method`` of :class:`Backend`."""
         return getattr(cls, method.__name__) is not getattr(Backend, method.__name__)

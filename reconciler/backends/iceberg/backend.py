@@ -29,6 +29,7 @@ from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
 from reconciler.backends.odd_entries import odd_entry, with_odd_entries
 from reconciler.backends.service_options import own_options
 from reconciler.model import errors, locations
+from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, OddEntry, PropertyChanges, Snapshot
@@ -95,6 +96,14 @@ class IcebergBackend(HttpBackend):
         renames = all(routes.renames_tables is not False for routes in routes_of_each)
         known = self.known_capabilities
         return replace(known, chooses_locations=chooses, rename_within=known.rename_within if renames else None)
+
+    @classmethod
+    def usual_capabilities(cls, config: BackendConfig | None) -> Capabilities:
+        """Return those of the tables that ``config`` asks for."""
+        if isinstance(config, IcebergConfig) and config.tables == "generic":
+            return generic.CAPABILITIES
+        is_chosen = isinstance(config, IcebergConfig) and config.is_s3_tables
+        return replace(cls.known_capabilities, chooses_locations=is_chosen)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from reconciler.backends.odd_entries import NOT_FOUND, OddEntryError, with_odd_e
 from reconciler.backends.rest.client import RestClient, translate
 from reconciler.backends.rest.config import RestConfig
 from reconciler.model import errors, locations
+from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, PropertyChanges, Snapshot
@@ -86,21 +88,32 @@ class RestBackend(HttpBackend):
         """Return the capabilities by the server's response to ListOperations."""
         offered, level = self._unprobed_client.operations(), self._unprobed_client.table_level()
         alters = offered >= _ALTER_OPERATIONS
-        return Capabilities(
+        return replace(
+            self.usual_capabilities(self.config),
             max_depth=level,
             table_depths=(0, None) if level is None else (level, level),
             kept_levels=0 if level is None else level - 1,
             drop_command=_GRAVITINO_DROP,
-            location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
-            places_tables=self.config.root is None,
-            may_manage_versions=True,
-            vends_credentials=self.config.vend_credentials,
-            table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,
             relocate_table=alters,
             lists_root=alters,  # as lancens' server over a directory; RestAdapter shows no entry without data there
             rename_within=0 if offered >= _RENAME_OPERATIONS else None,
+        )
+
+    @classmethod
+    def usual_capabilities(cls, config: BackendConfig | None) -> Capabilities:
+        """Return the capabilities of a server with every operation, such as that of lancens."""
+        known = config if isinstance(config, RestConfig) else None
+        has_no_root = known is not None and known.root is None
+        return Capabilities(
+            location_policy=LocationPolicy.ANY if has_no_root else LocationPolicy.UNDER_ROOT,
+            places_tables=has_no_root,
+            may_manage_versions=True,
+            vends_credentials=known is not None and known.vend_credentials,
+            table_markers=known is None or known.table_properties,
+            lists_root=True,
+            rename_within=0,
             lost_on_move="what the server keeps beside its location and properties",
             lost_with_namespace="what the server keeps beside its properties",
         )

@@ -22,6 +22,7 @@ from reconciler.backends.unity.error_codes import translate
 from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalogs
 from reconciler.backends.unity.service import UnityEntry, UnityService, double_problem
 from reconciler.model import errors, locations
+from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
@@ -66,8 +67,13 @@ class UnityBackend(HttpBackend):
 
     def ask_capabilities(self) -> Capabilities:
         """Return the capabilities; Databricks cannot create Lance tables."""
-        able = self.known_capabilities
-        return replace(able, makes_no_tables=_DELTA_ONLY) if self.config.is_databricks else able
+        return self.usual_capabilities(self.config)
+
+    @classmethod
+    def usual_capabilities(cls, config: BackendConfig | None) -> Capabilities:
+        """Return those of Databricks if ``config`` names it."""
+        is_databricks = isinstance(config, UnityConfig) and config.is_databricks
+        return replace(cls.known_capabilities, makes_no_tables=_DELTA_ONLY if is_databricks else "")
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
