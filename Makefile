@@ -125,6 +125,7 @@ bench: $(INSTALLED) $(PEERS)
 ## make schemas    write schemas/*.json again after a model has changed
 schemas: $(INSTALLED)
 	$(BIN)/lancens schema manifest -o schemas/manifest.schema.json
+	$(BIN)/lancens schema test -o schemas/test.schema.json
 	$(BIN)/lancens schema plan -o schemas/plan.schema.json
 	$(BIN)/lancens schema audit -o schemas/audit.schema.json
 

@@ -29,6 +29,7 @@ __all__ = ["main"]
 _COMMANDS: Mapping[str, str] = {
     "init": "Write a first manifest.",
     "validate": "Check manifests without reading any catalog.",
+    "test": "Check what plans of described live states contain.",
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
     "maintain": "Compact datasets, and build and update their indices.",

@@ -13,11 +13,14 @@ from reconciler.cli.results import write_result
 
 @click.command("schema")
 @click.argument(
-    "which", type=click.Choice(["manifest", "plan", "audit"]), default="manifest", metavar="[manifest|plan|audit]"
+    "which",
+    type=click.Choice(["manifest", "test", "plan", "audit"]),
+    default="manifest",
+    metavar="[manifest|test|plan|audit]",
 )
 @out_option("Write to a file.")
-def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> None:
-    """Print the JSON Schema of manifests, saved plans or audit reports.
+def command(which: Literal["manifest", "test", "plan", "audit"], out: str | None) -> None:
+    """Print the JSON Schema of manifests, their tests, saved plans or audit reports.
 
     An editor completes a manifest whose first line names the schema.
 
@@ -30,6 +33,10 @@ def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> Non
         from reconciler.operations.manifests import json_schema
 
         document = json_schema()
+    elif which == "test":
+        from reconciler.operations.plan_tests import json_schema as test_json_schema
+
+        document = test_json_schema()
     elif which == "plan":
         from reconciler.output.json import plan_json_schema
 

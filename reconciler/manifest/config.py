@@ -108,6 +108,15 @@ class ConfigText:
         """Return the configuration, None where it has a placeholder or an error."""
         return self.read(self._literals())[0] if all(is_literal(entry.template) for entry in self.entries) else None
 
+    @property
+    def root(self) -> str | None:
+        """The `root`, as far as it is known: a value with placeholders is as it is written."""
+        known = self.known_config()
+        if known is not None:
+            root: str | None = getattr(known, "root", None)
+            return root
+        return next((as_written(entry.template) for entry in self.entries if self.plain_key(entry) in _PATH_KEYS), None)
+
     def _literals(self) -> dict[str, str]:
         return {entry.key: self._absolute(entry, as_written(entry.template)) for entry in self.entries}
 

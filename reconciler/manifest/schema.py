@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -24,28 +25,35 @@ def json_schema(implementations: Implementations) -> dict[str, Any]:
     It completes keys, values and examples. Checks that need several files or the catalog's own rules are left to
     ``lancens validate``.
     """
-    generated = ManifestFile.model_json_schema(by_alias=True, ref_template="#/definitions/{model}")
+    # Only a file with a `name` needs a `version`: an included file has neither.
+    schema = json_schema_of(ManifestFile, "lancens manifest", dependencies={"name": ["version"]})
+    _add_config_schemas(schema["definitions"], implementations)
+    _allow_null_blocks(schema)
+    return schema
+
+
+def json_schema_of(model: type[Block], title: str, **keywords: Any) -> dict[str, Any]:
+    """Return the JSON Schema of files with the keys of ``model``, with ``keywords`` at the top."""
+    generated = model.model_json_schema(by_alias=True, ref_template="#/definitions/{model}")
     definitions = generated.pop("$defs")
     schema = {
         "$schema": _DIALECT,
-        "title": "lancens manifest",
+        "title": title,
         **{key: value for key, value in generated.items() if key != "title"},
-        # Only a file with a `name` needs a `version`: an included file has neither.
-        "dependencies": {"name": ["version"]},
+        **keywords,
         "definitions": definitions,
     }
     for definition in definitions.values():
         del definition["title"]
-    for model, part in ((ManifestFile.__name__, schema), *definitions.items()):
+    homes = (vars(models), vars(sys.modules[model.__module__]))
+    for name, part in ((model.__name__, schema), *definitions.items()):
         part["description"] = " ".join(part["description"].split())
-        descriptions = dict(_descriptions(getattr(models, model)))
+        descriptions = dict(_descriptions(next(home[name] for home in homes if name in home)))
         for key, field in part["properties"].items():
             field.pop("title", None)
             field["description"] = " ".join(descriptions[key].split())
             if field.get("default") in (None, {}, []):
                 field.pop("default", None)
-    _add_config_schemas(definitions, implementations)
-    _allow_null_blocks(schema)
     return schema
 
 

@@ -315,14 +315,12 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
     """
     for pattern in select:
         scope = Scope((pattern,))
-        if not any(_matches_any(scope.below(source.desired.name), source, tables) for source, tables in catalogs):
+        if not any(_matches_any(source.selected(scope), source, tables) for source, tables in catalogs):
             hint = "" if "/" in pattern else f"; a glob begins with the catalog: CATALOG/{pattern}"
             raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 
 
 def _matches_any(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
-    if source.capabilities.folds_case:
-        scope = scope.folded()
     if not scope.patterns:
         return False
     desired = source.desired

@@ -151,6 +151,11 @@ class CatalogInput:
     mirrored: MirroredTables | None = None
     planned_data: Mapping[str, Storage] = field(default_factory=dict)
 
+    def selected(self, selection: Scope) -> Scope:
+        """Return the part of ``selection``, globs of addresses, that is about this catalog."""
+        selected = selection.below(self.desired.name)
+        return selected.folded() if self.capabilities.folds_case else selected
+
 
 @dataclass(frozen=True, slots=True)
 class StorageQuestion:

@@ -46,6 +46,8 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> Ran:
 def test_what_is_planned_is_applied_and_then_there_is_no_drift(
     lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("tests").mkdir()
+    Path("tests/plans.yaml").write_text("tests: [{expect: [{action: declare-table, address: lake/users}]}]")
     for line in lines:
         ran = run(line, capsys)
         assert ran.code == 0, (line, ran.err)

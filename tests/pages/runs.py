@@ -208,6 +208,11 @@ def _policies(place: Place) -> None:
     opa(place.folder / "bin")
 
 
+def _tested(place: Place) -> None:
+    place.write("lancens.yaml", "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n")
+    place.write("tests/plans.yaml", first_yaml(ROOT / "docs/testing.md"))
+
+
 def _nothing(place: Place) -> None:
     pass
 
@@ -269,6 +274,7 @@ RUNS: Mapping[str, Run] = {
     "docs/python.md#Errors": Run(_nothing, ("missing.yaml",)),
     "docs/python.md#Types": Run(_nothing),
     "docs/monitoring.md#Metrics": Run(_changed, ("tier: gold -> silver",)),
+    "docs/testing.md": Run(_tested, ("2 tests in 1 file: 2 ok, 0 failed",)),
     "docs/automation.md": Run(_shop, ("Applied 1 of 1 change",)),
     "docs/recovery.md#A wrong apply": Run(_shop, ("Applied 1 of 1 change", "clicks:")),
     "docs/recovery.md#A DROP outside of lancens": Run(_shop, ("register", "Applied 1 of 1 change", "No changes.")),

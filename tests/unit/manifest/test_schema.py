@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
+from reconciler.operations import plan_tests
 from reconciler.operations.manifests import json_schema
 from tests.unit.manifest.conftest import manifest
 from tests.unit.manifest.test_digest import ONE
@@ -42,14 +44,19 @@ def errors(text: str) -> list[str]:
     return [f"{'/'.join(map(str, error.path))}: {error.message}" for error in validator.iter_errors(document)]
 
 
-def test_the_committed_schema_is_current() -> None:
-    committed = (ROOT / "schemas/manifest.schema.json").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "schema"), [("manifest", json_schema), ("test", plan_tests.json_schema)])
+def test_the_committed_schema_is_current(name: str, schema: Callable[[], dict[str, Any]]) -> None:
+    committed = (ROOT / f"schemas/{name}.schema.json").read_text(encoding="utf-8")
 
-    assert committed == json.dumps(json_schema(), indent=2) + "\n", "lancens schema > schemas/manifest.schema.json"
+    assert committed == json.dumps(schema(), indent=2) + "\n", "make schemas"
+    jsonschema.Draft7Validator.check_schema(schema())
 
 
-def test_the_schema_is_a_schema() -> None:
-    jsonschema.Draft7Validator.check_schema(json_schema())
+def test_the_tests_of_the_examples_fit_the_schema() -> None:
+    validator = jsonschema.Draft7Validator(plan_tests.json_schema())
+    for path in ROOT.glob("examples/*/tests/*.yaml"):
+        document = yaml.load(path.read_text("utf-8"), Loader=EditorLoader)  # noqa: S506
+        assert [error.message for error in validator.iter_errors(document)] == [], path
 
 
 def documented_manifests() -> list[str]:
