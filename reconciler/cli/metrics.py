@@ -79,7 +79,7 @@ class RunMetrics:
         for name, value, label_values in (*self._exit_samples(code, last_success), *self._result_samples()):
             families[name].add_metric((self.command, self.manifest, *label_values), value)
         registry = SimpleNamespace(collect=families.values)
-        write_file(path, generate_latest(registry))  # type: ignore[no-untyped-call]
+        write_file(path, generate_latest(registry))
 
     def _last_success(self, path: str) -> Mapping[str, Any]:
         """Return the labels and the ``value`` of the last success in the file.
@@ -90,7 +90,7 @@ class RunMetrics:
 
         with suppress(OSError, ValueError):  # there is no file yet, or another program's
             text = Path(path).read_text("utf-8")
-            for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]
+            for family in text_string_to_metric_families(text):
                 for sample in family.samples:
                     known = self.manifest or sample.labels.get("manifest")
                     labels = {"command": self.command, "manifest": known}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ _MIB = 1024 * 1024
 )
 @click.option("--max-body", type=click.IntRange(1, 4096), default=16, metavar="MIB", help="Longest body.")
 @click.option("--timeout", type=click.FloatRange(0.1, 3600), default=60, metavar="S", help="Longest request.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes, which share the limits.")
 @click.option(
     "--grace", type=click.IntRange(0, 3600), default=30, metavar="S", help="Time to finish requests at the end."
 )
@@ -52,6 +52,7 @@ def command(
     extra_locations: tuple[str, ...],
     max_body: int,
     timeout: float,
+    workers: int,
     grace: int,
 ) -> None:
     """Serve catalogs over Lance REST.
@@ -66,13 +67,16 @@ def command(
     """
     try:
         from reconciler.operations.connections import open_connections
-        from reconciler.server.app import make_app
+        from reconciler.server.app import exit_if_calls_hang, make_app
         from reconciler.server.guard import Settings, TokenFile, Tokens, request_limit
         from reconciler.server.logs import logging_to_stderr
         from reconciler.server.running import ListenAddress, run
+        from reconciler.server.workers import run_workers
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
 
+    if workers > 1 and sys.platform == "win32":
+        raise ConfigError("--workers needs Linux or macOS")
     address = ListenAddress(host, port)
     tokens = Tokens(read_only=map(TokenFile, read_token_file), read_write=map(TokenFile, write_token_file))
     if not address.is_loopback and not tokens:
@@ -89,11 +93,12 @@ def command(
     )
     with open_connections(source.load()) as connections, logging_to_stderr():
         catalogs = _catalogs_to_serve(connections, source, extra_locations)
+        if workers > 1:
+            run_workers(catalogs, settings, address, workers, grace_seconds=grace, started=click.echo)
+            return
         app = make_app(catalogs, settings)
         run(app, address, grace_seconds=grace, started=click.echo)
-    if app.state.workers.active:  # at exit, Python would wait for calls that hang
-        sys.stdout.flush()
-        os._exit(0)
+    exit_if_calls_hang(app)
 
 
 def _catalogs_to_serve(

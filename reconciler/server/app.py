@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from lance_namespace import ListNamespacesRequest
@@ -36,13 +39,17 @@ _MOST_PROCESSES = 4
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(catalogs: ServedCatalogs, settings: Settings | None = None) -> Starlette:
+def make_app(
+    catalogs: ServedCatalogs, settings: Settings | None = None, metrics_folder: Path | None = None
+) -> Starlette:
     """Return the application that serves ``catalogs``, which the caller closes.
+
+    All processes with one ``metrics_folder`` return the sums of their metrics.
 
     ``state.workers`` of the application counts the running calls to the catalogs.
     """
     settings = settings or Settings()
-    metrics = Metrics()
+    metrics = Metrics(metrics_folder)
     workers = Workers(settings.workers)
     # The sandbox gives up before the request does, so that the client gets its error.
     sandbox = Sandbox(max(1, min(_MOST_PROCESSES, settings.workers // 8)), 0.8 * settings.timeout_seconds)
@@ -56,6 +63,13 @@ def make_app(catalogs: ServedCatalogs, settings: Settings | None = None) -> Star
     )
     app.state.workers = workers
     return app
+
+
+def exit_if_calls_hang(app: Starlette) -> None:
+    """Exit at once if calls to catalogs still run: Python would wait for them."""
+    if app.state.workers.active:
+        sys.stdout.flush()
+        os._exit(0)
 
 
 class _Server:

@@ -12,7 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -180,6 +180,10 @@ class Settings:
     ready_seconds: float = 5.0
     max_requests: int = _MOST_REQUESTS
     hosts: frozenset[str] | None = None
+
+    def shared_by(self, processes: int) -> Settings:
+        """Return the settings of each of several processes, which share the limits on concurrency."""
+        return replace(self, workers=-(-self.workers // processes), max_requests=-(-self.max_requests // processes))
 
 
 class Observer:

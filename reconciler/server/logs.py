@@ -9,8 +9,10 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 _LEVELS = {"reconciler.server": logging.INFO, "uvicorn.error": logging.WARNING, "asyncio": logging.ERROR}
 
@@ -61,9 +63,13 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The metrics of one server. Labels hold names of operations, never of objects."""
+    """The metrics of one server. Labels hold names of operations, never of objects.
 
-    def __init__(self) -> None:
+    Those of all processes with ``folder`` are summed. It must be in prometheus_client's own environment variable, too.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "lancens_requests", "Requests answered.", ["operation", "status"], registry=self._registry
@@ -75,7 +81,12 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self.in_flight = Gauge("lancens_requests_in_flight", "Requests being answered.", registry=self._registry)
+        self.in_flight = Gauge(
+            "lancens_requests_in_flight",
+            "Requests being answered.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
 
     def observe(self, operation: str, status: int, seconds: float) -> None:
         """Count a request that was answered with ``status`` after ``seconds``."""
@@ -84,4 +95,8 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
+        if self._folder is None:
+            return generate_latest(self._registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, str(self._folder))
+        return generate_latest(registry)

@@ -23,6 +23,8 @@ _BACKLOG = 128
 """How many connections are accepted at a time; asyncio 3.11 logs an error for each when files run out."""
 _IDLE_SECONDS = 30
 """How long an idle connection stays open."""
+_HEALTH_SECONDS = 30
+"""How long a process may take to say that it runs; on a busy machine, importing pylance takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,13 @@ class ListenAddress:
         return frozenset({*loopback, *(name.lower() for name in names)}) or None
 
 
-def uvicorn_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
-    """Return the configuration of uvicorn, which leaves limiting slow clients to a proxy."""
+def uvicorn_config(
+    app: ASGIApp | Callable[[], ASGIApp], grace_seconds: float = 0, workers: int | None = None
+) -> uvicorn.Config:
+    """Return the configuration of uvicorn, which leaves limiting slow clients to a proxy.
+
+    With ``workers``, ``app`` makes the application of each of that many processes.
+    """
     import uvicorn
 
     return uvicorn.Config(
@@ -72,6 +79,9 @@ def uvicorn_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
         timeout_graceful_shutdown=int(grace_seconds),
         h11_max_incomplete_event_size=_LARGEST_HEAD,
         ws="none",
+        factory=workers is not None,
+        workers=workers,
+        timeout_worker_healthcheck=_HEALTH_SECONDS,
     )
 
 
@@ -85,7 +95,7 @@ def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: 
     """
     import uvicorn
 
-    with _open_listener(address) as listener:
+    with open_listener(address) as listener:
         config = uvicorn_config(app, grace_seconds)
         started(address.url(listener.getsockname()[1]))
         with _ignore_repeated_signal():
@@ -93,7 +103,7 @@ def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: 
 
 
 @contextlib.contextmanager
-def _open_listener(address: ListenAddress) -> Iterator[socket.socket]:
+def open_listener(address: ListenAddress) -> Iterator[socket.socket]:
     """Yield a socket that listens on ``address``."""
     with contextlib.ExitStack() as stack:
         try:

@@ -20,7 +20,7 @@ def samples(name: str, *labels: str) -> Mapping[tuple[str, ...], float]:
     assert text.endswith("# EOF\n")
     return {
         tuple(sample.labels[label] for label in labels): sample.value
-        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
         if sample.name == name
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
@@ -134,6 +135,19 @@ def test_all_requests_wait_as_long_as_the_service_asks() -> None:
     limit.refused(limit.wait(), retry_after=30)
     assert limit.wait() == 30
     assert limit.wait() > 30
+
+
+def test_processes_that_name_one_file_share_a_limit(tmp_path: Path) -> None:
+    clock = SimulatedClock()
+    accepts = bucket(20, 20)
+    limits = [RateLimit(clock, tmp_path / "service") for _ in range(4)]
+    refused = sum(run(limit, clock, accepts, 1)[1] for _ in range(100) for limit in limits)
+    assert 400 / clock.elapsed >= 0.85 * 20
+    assert 0 < refused <= 40
+    assert RateLimit(clock, tmp_path / "service").accepted_at == clock.elapsed
+    limits[0].refused(clock.elapsed, retry_after=30)
+    began = clock.elapsed
+    assert limits[1].wait() == began + 30
 
 
 def test_clients_of_one_service_share_its_limit() -> None:

@@ -1,0 +1,88 @@
+"""Serve catalogs in several processes, which share a port and the limits on requests."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing.util import Finalize
+from pathlib import Path
+
+from prometheus_client.multiprocess import mark_process_dead
+from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
+
+from reconciler.backends.http.rate_limit import share_limits
+from reconciler.model.errors import ConfigError
+from reconciler.server.app import exit_if_calls_hang, make_app
+from reconciler.server.catalogs import ServedCatalogs
+from reconciler.server.guard import Settings
+from reconciler.server.logs import logging_to_stderr
+from reconciler.server.running import ListenAddress, open_listener, uvicorn_config
+
+
+def run_workers(
+    catalogs: ServedCatalogs,
+    settings: Settings,
+    address: ListenAddress,
+    workers: int,
+    *,
+    grace_seconds: float,
+    started: Callable[[str], None],
+) -> None:
+    """Serve ``catalogs`` as :func:`reconciler.server.running.run` does, in ``workers`` processes.
+
+    Raises:
+        ConfigError: the server cannot listen on the address, or a catalog is in the memory of one process.
+    """
+    if any(namespace.backend.in_process for namespace in catalogs.served):
+        raise ConfigError("a catalog in memory is in one process: leave out --workers")
+    with open_listener(address) as listener, tempfile.TemporaryDirectory(prefix="lancens-") as folder:
+        app = _Worker(pickle.dumps(catalogs), settings.shared_by(workers), Path(folder))
+        # A new process begins in the working directory, whose modules it must not import.
+        os.environ |= {"PYTHONSAFEPATH": "1", "PROMETHEUS_MULTIPROC_DIR": folder}
+        started(address.url(listener.getsockname()[1]))
+        Multiprocess(uvicorn_config(app, grace_seconds, workers), [listener]).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """Makes the application of a process; ``folder`` has what the processes share."""
+
+    catalogs: bytes
+    """They are unpickled, and so connect, once limits are shared."""
+    settings: Settings
+    folder: Path
+
+    def __call__(self) -> ASGIApp:
+        """Return the application."""
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        self._forget_dead_processes()
+        share_limits(self.folder)
+        app = make_app(pickle.loads(self.catalogs), self.settings, self.folder)  # noqa: S301 - from the parent
+        ending = ExitStack()
+        ending.callback(exit_if_calls_hang, app)
+        ending.enter_context(logging_to_stderr())
+        Finalize(None, ending.close, exitpriority=0)  # runs before the process waits for threads
+        return app
+
+    def _forget_dead_processes(self) -> None:
+        """Remove the requests in flight of processes that were killed, which this one may replace."""
+        for process in {int(path.stem.rpartition("_")[2]) for path in self.folder.glob("gauge_live*.db")}:
+            try:
+                os.kill(process, 0)
+            except ProcessLookupError:
+                mark_process_dead(process, str(self.folder))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
