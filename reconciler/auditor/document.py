@@ -11,7 +11,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, date
-from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
@@ -21,7 +20,7 @@ from reconciler.auditor.scales import Scale
 from reconciler.model import locations, names
 from reconciler.model.desired import Source
 from reconciler.model.display import count
-from reconciler.model.names import Identifier, Scope
+from reconciler.model.names import Identifier
 from reconciler.model.redaction import redact_properties
 from reconciler.pipeline.rows import ReadFailure
 from reconciler.planner.plan import ManifestRef
@@ -292,15 +291,6 @@ class Suppressed(_Part):
     reason: str
     source: Source
     findings: Count = 0
-
-    def covers(self, finding: _AnyFinding) -> bool:
-        """Return whether it suppresses a finding."""
-        is_same_rule = (self.catalog, self.rule) == (finding.catalog, finding.rule)
-        return is_same_rule and self._scope.contains(finding.identifier)
-
-    @cached_property
-    def _scope(self) -> Scope:
-        return Scope((self.match,))
 
 
 class Finding(_AnyFinding):

@@ -6,7 +6,7 @@ that no other dataset and no later format is read as a history.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -15,9 +15,10 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from reconciler import storage
-from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary
+from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary, Suppressed
 from reconciler.auditor.probe_cache import FOLDER
 from reconciler.auditor.rules.stored import orphan, unreadable
+from reconciler.auditor.suppressions import Suppressions
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import Storage, StorageKind
@@ -107,7 +108,10 @@ def with_past_findings(document: AuditDocument, uri: str, options: Mapping[str, 
     ended = earlier.keys() - {finding.fingerprint for finding in findings}
     unread = {finding.address for finding in findings if finding.rule == unreadable.name}
     partly_read = _partly_read_catalogs(document)
-    gone = {name: _is_gone(document, unread, partly_read, earlier[name]) for name in ended}
+    suppressed = _by_suppressions(document.suppressed)
+    gone = {
+        name: not suppressed(earlier[name]) and _is_gone(document, unread, partly_read, earlier[name]) for name in ended
+    }
     past = [life.model_copy(update={"gone": gone[name]}) for name, life in earlier.items() if name in ended]
     return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
 
@@ -119,21 +123,28 @@ def _partly_read_catalogs(document: AuditDocument) -> frozenset[str]:
     return document.incomplete_catalogs.union(unread)
 
 
+def _by_suppressions(suppressed: Sequence[Suppressed]) -> Callable[[PastFinding], bool]:
+    """Return whether a finding of an earlier run is suppressed, or its table may be: as unreadable."""
+    declared = Suppressions(suppressed, ())
+    in_use = Suppressions([suppression for suppression in suppressed if suppression.findings], ())
+
+    def is_suppressed(life: PastFinding) -> bool:
+        as_unreadable = life.model_copy(update={"rule": unreadable.name})
+        return declared.covering(life) is not None or in_use.covering(as_unreadable) is not None
+
+    return is_suppressed
+
+
 def _is_gone(document: AuditDocument, unread: Collection[str], partly_read: Collection[str], life: PastFinding) -> bool:
     """Return whether a finding of an earlier run is gone.
 
-    It may merely be suppressed, left out or unread. An orphan is gone only if everything was read: a root that is not
-    searched hides the orphans of other catalogs, too.
+    It may merely be left out or unread. An orphan is gone only if everything was read: a root that is not searched
+    hides the orphans of other catalogs, too.
     """
-    as_unreadable = life.model_copy(update={"rule": unreadable.name})
-    is_suppressed = any(
-        suppression.covers(life) or (suppression.findings and suppression.covers(as_unreadable))
-        for suppression in document.suppressed
-    )
     is_unread = (
         life.address in unread or life.catalog in partly_read or (life.rule == orphan.name and not document.complete)
     )
-    return not (is_suppressed or is_unread or document.findings_left_out)
+    return not (is_unread or document.findings_left_out)
 
 
 def _findings_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reconciler.auditor.document import Finding, Suppressed
+from reconciler.auditor.document import Finding, PastFinding, Suppressed
 from reconciler.auditor.rules import RULES
 from reconciler.auditor.rules.drift import expired_suppression
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ManifestError
+from reconciler.model.globs import Globs
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Suppressions:
     """The suppressions of a manifest that are in force, and the ``expired`` ones."""
 
@@ -45,14 +48,17 @@ class Suppressions:
             [suppression for suppression in suppressed if suppression.until < today],
         )
 
-    def covering(self, finding: Finding) -> int | None:
-        """Return the position of the suppression that covers a finding.
+    def covering(self, finding: Finding | PastFinding) -> int | None:
+        """Return the position of the first suppression that covers a finding; None if none does."""
+        globs = self._globs.get((finding.catalog, finding.rule))
+        return None if globs is None else min(globs.matching(finding.identifier), default=None)
 
-        The result is None if no suppression does.
-        """
-        return next(
-            (position for position, suppression in enumerate(self.in_force) if suppression.covers(finding)), None
-        )
+    @cached_property
+    def _globs(self) -> Mapping[tuple[str, str], Globs]:
+        patterns: defaultdict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+        for position, suppression in enumerate(self.in_force):
+            patterns[suppression.catalog, suppression.rule].append((suppression.match, position))
+        return {key: Globs(numbered) for key, numbered in patterns.items()}
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each expired suppression."""

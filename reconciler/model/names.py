@@ -8,10 +8,12 @@ catalog first (:func:`address`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
+
+from reconciler.model.globs import Globs, matches_name
 
 Identifier: TypeAlias = tuple[str, ...]
 
@@ -62,65 +64,6 @@ def check_name(name: str) -> str | None:
     return None
 
 
-def _name_pattern(segment: str) -> re.Pattern[str]:
-    """Return the regular expression for one segment of a glob, which matches whole names."""
-    first, *tail = (
-        "".join("." if character == "?" else re.escape(character) for character in part) for part in segment.split("*")
-    )
-    if not tail:
-        return re.compile(first, re.DOTALL)
-    # Each star but the last matches lazily in an atomic group, so that matching never backtracks.
-    within = "".join(f"(?>.*?{part})" for part in tail[:-1])
-    return re.compile(f"{first}{within}.*{tail[-1]}", re.DOTALL)
-
-
-ANY_NAME = _name_pattern("*")
-
-
-@dataclass(frozen=True, slots=True)
-class _Glob:
-    """One pattern: ``*`` and ``?`` match inside a name, ``**`` any number of whole names, also none.
-
-    A segment is the pattern of one name, or None for ``**``.
-    """
-
-    segments: tuple[re.Pattern[str] | None, ...]
-
-    @classmethod
-    def parse(cls, pattern: str) -> _Glob:
-        """Return the glob that ``pattern`` writes; the empty pattern matches the root alone."""
-        parts = pattern.split("/") if pattern else ()
-        return cls(tuple(None if part == "**" else _name_pattern(part) for part in parts))
-
-    def states(self, identifier: Sequence[str]) -> frozenset[int]:
-        """Return all positions in ``segments`` that matching can be at after ``identifier``; the last one is a match.
-
-        This simulates an NFA, so that matching is never exponential.
-        """
-        current = self._skip_double_stars({0})
-        for name in identifier:
-            step: set[int] = set()
-            for position in current:
-                if position == len(self.segments):
-                    continue
-                segment = self.segments[position]
-                if segment is None:
-                    step.add(position)
-                elif segment.fullmatch(name):
-                    step.add(position + 1)
-            current = self._skip_double_stars(step)
-        return current
-
-    def _skip_double_stars(self, positions: set[int]) -> frozenset[int]:
-        """Add the positions after each ``**`` in ``positions``, as it may match no name."""
-        for start in tuple(positions):
-            position = start
-            while position < len(self.segments) and self.segments[position] is None:
-                position += 1
-                positions.add(position)
-        return frozenset(positions)
-
-
 @dataclass(frozen=True)
 class Scope:
     """A set of identifiers, given by globs; ``Scope(("**",))`` is everything."""
@@ -128,8 +71,8 @@ class Scope:
     patterns: tuple[str, ...]
 
     @cached_property
-    def _globs(self) -> tuple[_Glob, ...]:
-        return tuple(_Glob.parse(pattern) for pattern in self.patterns)
+    def _globs(self) -> Globs:
+        return Globs((pattern, 0) for pattern in self.patterns)
 
     @cached_property
     def is_everything(self) -> bool:
@@ -146,18 +89,13 @@ class Scope:
         """Return whether ``identifier`` itself is selected."""
         if self.is_everything:
             return True
-        return any(len(glob.segments) in glob.states(identifier) for glob in self._globs)
+        return self._globs.contain(identifier)
 
     def reaches(self, identifier: Sequence[str]) -> bool:
         """Return whether an identifier strictly below ``identifier`` can be selected."""
         if self.is_everything:
             return True
-        return any(any(at < len(glob.segments) for at in glob.states(identifier)) for glob in self._globs)
-
-    def names_in(self, namespace: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-        """Return patterns for names: an object directly in ``namespace`` is selected if its name matches one."""
-        suffixes = (glob.segments[at:] for glob in self._globs for at in glob.states(namespace))
-        return tuple(suffix[0] or ANY_NAME for suffix in suffixes if suffix and not any(suffix[1:]))
+        return self._globs.reach(identifier)
 
     def folded(self) -> Scope:
         """Return the scope for a catalog that folds names to lower case."""
@@ -175,8 +113,20 @@ def _patterns_below(pattern: str, name: str) -> Iterable[str]:
         yield pattern
         if rest:
             yield from _patterns_below(rest, name)
-    elif _name_pattern(first).fullmatch(name):
+    elif matches_name(first, name):
         yield rest or "**"
+
+
+def selecting(scopes: Collection[Scope], identifiers: Iterable[Identifier]) -> set[Scope]:
+    """Return those of ``scopes`` that contain one of ``identifiers``."""
+    by_number = dict(enumerate(scopes))
+    globs = Globs((pattern, number) for number, scope in by_number.items() for pattern in scope.patterns)
+    numbers = set[int]()
+    for identifier in identifiers:
+        numbers.update(globs.matching(identifier))
+        if len(numbers) == len(by_number):
+            break
+    return {by_number[number] for number in numbers}
 
 
 NOTHING = Scope(())

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cached_property
 
 from reconciler.model import ownership
 from reconciler.model.desired import DesiredPolicy, DesiredTable, Expectations
+from reconciler.model.globs import Globs
 from reconciler.model.maintenance import Maintain
-from reconciler.model.names import ANY_NAME, Identifier
+from reconciler.model.names import Identifier
 
 _MOST_KNOWN = 2**14
 """How many namespaces are remembered: enough for scans, which read one namespace after the other."""
-
-_Candidates: TypeAlias = tuple[tuple[int, re.Pattern[str] | None], ...]
-"""Policies by their position, and the pattern of the names that they match; None for all names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,45 +57,36 @@ class TablePolicy:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policies:
-    """The policies of one catalog, matched once for each namespace: there may be a million tables."""
+    """The policies of one catalog, matched once for each namespace where they tell no names apart."""
 
     policies: tuple[DesiredPolicy, ...] = ()
-    _known: dict[Identifier, tuple[TablePolicy | None, _Candidates]] = field(default_factory=dict, compare=False)
+    _by_namespace: dict[Identifier, tuple[bool, TablePolicy | None]] = field(default_factory=dict, compare=False)
     _combinations: dict[tuple[int, ...], TablePolicy] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def _globs(self) -> Globs:
+        policies = enumerate(self.policies)
+        return Globs((pattern, at) for at, policy in policies for pattern in policy.match.patterns)
 
     def of(self, table: Identifier) -> TablePolicy | None:
         """Return what the policies ask of a table without a block; None if none matches."""
         if not self.policies:
             return None
-        known = self._known.get(table[:-1])
-        if known is None:
-            known = self._match_namespace(table[:-1])
-        namespace_policy, candidates = known
-        if not candidates:
-            return namespace_policy
-        name = table[-1]
-        return self._combined(tuple(at for at, names in candidates if names is None or names.fullmatch(name)))
+        is_same, policy = self._by_namespace.get(table[:-1]) or self._match_namespace(table)
+        return policy if is_same else self._matching(table)
 
-    def _match_namespace(self, namespace: Identifier) -> tuple[TablePolicy | None, _Candidates]:
-        """Return the policy for all tables of a namespace; or None, and the positions that depend on names."""
-        matching = ((at, policy.match.names_in(namespace)) for at, policy in enumerate(self.policies))
-        candidates = tuple((at, _any_of(names)) for at, names in matching if names)
-        is_same = all(names is None for _, names in candidates)
-        known = (self._combined(tuple(at for at, _ in candidates)), ()) if is_same else (None, candidates)
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[namespace] = known
+    def _match_namespace(self, table: Identifier) -> tuple[bool, TablePolicy | None]:
+        """Return whether all tables beside ``table`` have the same policies, and what these ask for."""
+        is_same = not self._globs.tell_names_apart(table[:-1])
+        if len(self._by_namespace) >= _MOST_KNOWN:
+            self._by_namespace.clear()
+        self._by_namespace[table[:-1]] = known = is_same, self._matching(table) if is_same else None
         return known
 
-    def _combined(self, positions: tuple[int, ...]) -> TablePolicy | None:
+    def _matching(self, table: Identifier) -> TablePolicy | None:
+        positions = tuple(sorted({*self._globs.matching(table)}))
         if positions and positions not in self._combinations:
             self._combinations[positions] = TablePolicy.of([self.policies[at] for at in positions])
         return self._combinations.get(positions)
-
-
-def _any_of(names: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
-    if ANY_NAME in names:
-        return None
-    return names[0] if len(names) == 1 else re.compile("|".join(f"(?:{name.pattern})" for name in names), re.DOTALL)

@@ -17,7 +17,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
-from reconciler.model.names import Identifier, Scope, folded
+from reconciler.model.names import Identifier, Scope, folded, selecting
 from reconciler.operations.probes import Probes
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
@@ -313,19 +313,16 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
     Raises:
         SelectionError: one matches no namespace and no table, wanted or live.
     """
-    for pattern in select:
-        scope = Scope((pattern,))
-        if not any(_matches_any(source.selected(scope), source, tables) for source, tables in catalogs):
-            hint = "" if "/" in pattern else f"; a glob begins with the catalog: CATALOG/{pattern}"
-            raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
-
-
-def _matches_any(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
-    if not scope.patterns:
-        return False
-    desired = source.desired
-    named = chain(desired.namespaces, desired.tables, source.live.namespaces)
-    return any(map(scope.contains, named)) or tables.any_in(scope)
+    unmatched = dict.fromkeys(select)
+    for source, tables in catalogs:
+        scopes = {pattern: source.selected(Scope((pattern,))) for pattern in unmatched}
+        desired = source.desired
+        named = chain(desired.namespaces, desired.tables, source.live.namespaces)
+        matched = selecting(scopes.values(), named).union(tables.selected_by(scopes.values()))
+        unmatched = {pattern: None for pattern in unmatched if scopes[pattern] not in matched}
+    for pattern in unmatched:
+        hint = "" if "/" in pattern else f"; a glob begins with the catalog: CATALOG/{pattern}"
+        raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 
 
 def find_possible_locations(

@@ -13,7 +13,7 @@ from reconciler.model.display import count
 from reconciler.model.errors import SelectionError
 from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import Snapshot, StorageKind
-from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.names import EVERYTHING, Identifier, Scope, selecting
 from reconciler.model.redaction import slow_digest
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.driver import Driver, Engine, LocalEngine
@@ -160,8 +160,9 @@ def selected_in(connection: Connection, selection: Scope) -> Scope:
 
 def check_globs(select: Sequence[str], names: Collection[Identifier], problem: str) -> None:
     """Raise SelectionError with ``problem`` for a glob that matches none of ``names``, which begin with a catalog."""
+    matched = selecting([Scope((pattern,)) for pattern in select], names)
     for pattern in select:
-        if not any(map(Scope((pattern,)).contains, names)):
+        if Scope((pattern,)) not in matched:
             raise SelectionError(f"`{pattern}` {problem}")
 
 

@@ -20,7 +20,7 @@ from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
 from reconciler.model.errors import CatalogError
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot, Storage
-from reconciler.model.names import Identifier, Scope, folded
+from reconciler.model.names import Identifier, Scope, folded, selecting
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.driver import ReadCatalog
 from reconciler.operations.facts import answers_to, links_to
@@ -189,9 +189,7 @@ class UnitComparer:
         content.counts.update(table[:-1] for table in chain(listed_tables, content.unlisted_tables))
         if name in self.whole:
             content.tables = {**listed_tables, **content.unlisted_tables}
-        for scope in self.globs[name]:
-            if any(map(scope.contains, (*listed_tables, *content.unlisted_tables))):
-                content.selected.add(scope)
+        content.selected |= selecting(self.globs[name], chain(listed_tables, content.unlisted_tables))
         name_holders = Snapshot(odd=content.odd).name_holders
         content.compare(self.contexts[name], pairs(NO_MOVES, blocks, listed_tables, name_holders))
         return content

@@ -12,7 +12,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.desired import DesiredCatalog, DesiredTable, Evolve
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
-from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope
+from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, selecting
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
 from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import MirroredTables
@@ -127,9 +127,9 @@ class LiveTables:
         """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
         return [table for table in self.tables.values() if facts.place_of(table.location) in places]
 
-    def any_in(self, scope: Scope) -> bool:
-        """Return whether ``scope``, a glob of the user, contains a table."""
-        return any(map(scope.contains, self.tables)) if self.selected is None else scope in self.selected
+    def selected_by(self, scopes: Collection[Scope]) -> Collection[Scope]:
+        """Return those of ``scopes``, globs of the user, that contain a table."""
+        return selecting(scopes, self.tables) if self.selected is None else self.selected
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,16 @@ import pytest
 import reconciler
 from reconciler.auditor.document import Finding, Suppressed
 from reconciler.auditor.records import Severity
+from reconciler.auditor.suppressions import Suppressions
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.memory import MemoryBackend
-from reconciler.model.desired import Source
+from reconciler.model.desired import DesiredPolicy, Source
 from reconciler.model.display import wrap
 from reconciler.model.live import LiveTable, Snapshot
-from reconciler.model.names import Identifier
+from reconciler.model.names import Identifier, Scope
+from reconciler.model.policies import Policies
 from reconciler.operations.listing import list_tables
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.unregistered import find_unregistered
@@ -91,11 +93,21 @@ def test_the_names_of_a_catalog_are_not_copied_for_each_dataset_without_an_entry
     assert len(found.nameless) == 1
 
 
-def test_the_glob_of_a_suppression_is_read_once(counting: Counting) -> None:
+@pytest.mark.parametrize("glob", ["**/t{}", "**/t{}_*", "**/*_t{}", "**/*_t{}_*", "a/*/t{}_?_x", "n{}/**"])
+def test_a_name_is_compared_with_the_policies_that_share_a_part_with_it(glob: str, counting: Counting) -> None:
+    globs = map(glob.format, range(100, 200))
+    policies = Policies(tuple(DesiredPolicy(each, Scope((each,)), Source("m", 1), {"owner": each}) for each in globs))
+    calls = counting("reconciler.model.globs:_name_pattern")
+    for number in range(100, 200):
+        policies.of((f"n{number}", "b", f"a_t{number}_b_x"))
+    assert len(calls) <= 100
+
+
+def test_the_globs_of_suppressions_are_read_once(counting: Counting) -> None:
     one = Suppressed(
         catalog="lake", rule="no-owner", match="a/**", reason="r", until=date(2030, 1, 1), source=Source("m", 1)
     )
-    calls = counting("reconciler.model.names:_name_pattern")
+    calls, suppressions = counting("reconciler.auditor.suppressions:Globs"), Suppressions([one], [])
     for number in range(30):
         finding = Finding(
             rule="no-owner",
@@ -106,7 +118,7 @@ def test_the_glob_of_a_suppression_is_read_once(counting: Counting) -> None:
             reason="r",
             remedy="",
         )
-        assert one.covers(finding)
+        assert suppressions.covering(finding) == 0
     assert len(calls) == 1
 
 

@@ -10,13 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope, address, check_name, join
+from reconciler.model.globs import Globs
+from reconciler.model.names import (
+    EVERYTHING,
+    ChildrenOf,
+    Identifier,
+    Only,
+    Scope,
+    address,
+    check_name,
+    join,
+    selecting,
+)
 
 literal_names = st.sampled_from(["a", "b", "*", "**", "?", "a*"])
 literals = st.lists(literal_names, max_size=3).map(tuple)
 names = st.text("ab*?", min_size=1, max_size=3).filter(lambda text: "*" not in text and "?" not in text)
-identifiers = st.lists(st.text("ab", min_size=1, max_size=2), max_size=4).map(tuple)
-patterns = st.lists(st.one_of(st.just("**"), st.text("ab*?", min_size=1, max_size=3)), min_size=1, max_size=4).map(
+identifiers = st.lists(st.text("ab", min_size=1, max_size=4), max_size=4).map(tuple)
+patterns = st.lists(st.one_of(st.just("**"), st.text("ab*?", min_size=1, max_size=5)), min_size=1, max_size=4).map(
     "/".join
 )
 
@@ -74,6 +85,19 @@ def test_names_that_cannot_be(name: str, reason: str) -> None:
 @given(patterns, identifiers)
 def test_a_scope_contains_what_its_pattern_matches(pattern: str, identifier: Identifier) -> None:
     assert Scope((pattern,)).contains(identifier) == _matches(_plain(pattern), identifier)
+
+
+@given(st.lists(patterns, max_size=6), st.lists(identifiers, max_size=6))
+def test_many_globs_match_what_each_matches(patterns: list[str], identifiers: list[Identifier]) -> None:
+    globs, scopes = Globs((pattern, at) for at, pattern in enumerate(patterns)), [Scope((each,)) for each in patterns]
+    for identifier in identifiers:
+        expected = [at for at, pattern in enumerate(patterns) if _matches(_plain(pattern), identifier)]
+        assert sorted(globs.matching(identifier)) == expected
+        assert globs.reach(identifier) == any(scope.reaches(identifier) for scope in scopes)
+        if not globs.tell_names_apart(identifier):
+            assert len({tuple(globs.matching((*identifier, name))) for name in ("a", "b", "ab", "*")}) == 1
+    matched = {scope for scope in scopes if any(map(scope.contains, identifiers))}
+    assert selecting(scopes, identifiers) == matched
 
 
 @given(patterns, identifiers, identifiers.filter(bool))
