@@ -1,13 +1,14 @@
-"""Requests a second of `lancens serve` beside pylance's RestAdapter: `python -m benchmarks.serve [CLIENTS SECONDS]`.
+"""`lancens serve` beside pylance's RestAdapter, by CPU: `python -m benchmarks.serve [CLIENTS SECONDS]`.
 
-Both serve a directory with the same tables, each in a process of its own; `lancens serve` serves a memory catalog as
-well, which shows what the server itself costs. The same clients, in processes of their own, do the same work on each
-in turns: read a namespace, list its tables, read one of them.
+Both serve the same directories, of three sizes, each in a process of its own. The same clients, in processes of their
+own, do the same work on each in turns: read a namespace, list the first tables in it, read one of them. CPU seconds are
+the server's, user and system.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
@@ -16,14 +17,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import urllib3
 
-from benchmarks.page import Section, spread, table
+from benchmarks.page import Goal, Section, spread, table
 
 NAMESPACES = 10
-TABLES = 20
+SIZES = (200, 1_000, 100_000)
+PAGE = 20
+GOAL = 1.2
 PROCESSES = 2
 ROUNDS = 3
 
@@ -39,30 +43,37 @@ LANCENS = "from reconciler.cli import main; main()"
 
 
 @contextmanager
-def _running(*command: str) -> Iterator[str]:
-    """Run a server that prints its URL; yield the URL."""
+def _running(*command: str) -> Iterator[tuple[str, int]]:
+    """Run a server that prints its URL; yield the URL and the process."""
     process = subprocess.Popen(
         [sys.executable, "-c", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        yield process.stdout.readline().strip(), process.pid
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _fill(url: str, root: str) -> None:
-    from reconciler.backends.rest import RestBackend
-
-    backend = RestBackend(uri=url, root=root, table_properties="false")
-    for number in range(NAMESPACES):
-        backend.insert_namespace((f"n{number}",), {"owner": "me"})
-        for index in range(TABLES):
-            backend.insert_table((f"n{number}", f"t{index}"), f"{root}/n{number}/t{index}.lance", {})
+def _cpu_seconds(process: int) -> float:
+    """Return what a running process has taken, all of its threads included."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _send_requests(url: str, seconds: float, number: int) -> tuple[int, int]:
+def _fill(root: str, tables: int) -> None:
+    """Enter tables in a new directory by one commit."""
+    from reconciler.backends.dir.manifest import DirManifest
+    from reconciler.backends.dir.rows import NAMESPACE, TABLE, Row, StoredLocations
+
+    names = [f"n{number % NAMESPACES}$t{number // NAMESPACES}" for number in range(tables)]
+    rows = [Row(f"n{number}", NAMESPACE, metadata='{"owner":"me"}') for number in range(NAMESPACES)]
+    rows += [Row(name, TABLE, f"{name}.lance") for name in names]
+    DirManifest(StoredLocations(root), {}).update(lambda contents: (contents.put(*rows), None))
+
+
+def _send_requests(url: str, tables: int, seconds: float, number: int) -> tuple[int, int]:
     """Send requests for ``seconds``; return the number of responses and of wrong ones."""
     parts = urlsplit(url)
     pool = urllib3.HTTPConnectionPool(parts.hostname or "", parts.port, retries=False, timeout=30)
@@ -70,63 +81,89 @@ def _send_requests(url: str, seconds: float, number: int) -> tuple[int, int]:
     until = perf_counter() + seconds
     while perf_counter() < until:
         space = f"n{(number + done) % NAMESPACES}"
-        table = f"{space}%24t{done % TABLES}"
+        table = f"{space}%24t{done % (tables // NAMESPACES)}"
         answers = [
             pool.request("POST", f"/v1/namespace/{space}/describe", json={}),
-            pool.request("GET", f"/v1/namespace/{space}/table/list"),
+            pool.request("GET", f"/v1/namespace/{space}/table/list?limit={PAGE}"),
             pool.request("POST", f"/v1/table/{table}/describe", json={}),
         ]
         done += len(answers)
         wrong += sum(answer.status != 200 for answer in answers)
-        wrong += len(answers[1].json()["tables"]) != TABLES
+        wrong += len(answers[1].json()["tables"]) != PAGE
     return done, wrong
 
 
-def _run_clients(url: str, clients: int, seconds: float) -> tuple[int, int]:
+def _run_clients(url: str, tables: int, clients: int, seconds: float) -> tuple[int, int]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(clients) as pool:
-        found = list(pool.map(lambda number: _send_requests(url, seconds, number), range(clients)))
-    return sum(done for done, _ in found), sum(wrong for _, wrong in found)
+        answers = list(pool.map(lambda number: _send_requests(url, tables, seconds, number), range(clients)))
+    return sum(done for done, _ in answers), sum(wrong for _, wrong in answers)
 
 
-def _measure(url: str, clients: int, seconds: float) -> tuple[float, int]:
-    """Return the requests a second and the number of wrong responses."""
+class Measurement(NamedTuple):
+    """The requests a second and a CPU second of a server, and the number of wrong responses."""
+
+    rate: float
+    by_cpu: float
+    wrong: int
+
+
+def _measure(url: str, process: int, tables: int, clients: int, seconds: float) -> Measurement:
     share = max(1, clients // PROCESSES)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        pool.starmap(_run_clients, [(url, 1, 0.1)] * PROCESSES)  # the processes have started by then
-        began = perf_counter()
-        found = pool.starmap(_run_clients, [(url, share, seconds)] * PROCESSES)
-        took = perf_counter() - began
-    return sum(done for done, _ in found) / took, sum(wrong for _, wrong in found)
+        pool.starmap(_run_clients, [(url, tables, 1, 0.1)] * PROCESSES)  # the processes have started by then
+        began, cpu_before = perf_counter(), _cpu_seconds(process)
+        answers = pool.starmap(_run_clients, [(url, tables, share, seconds)] * PROCESSES)
+        took, cpu = perf_counter() - began, _cpu_seconds(process) - cpu_before
+    done = sum(done for done, _ in answers)
+    return Measurement(done / took, done / cpu, sum(wrong for _, wrong in answers))
 
 
-def section(clients: int = 64, seconds: float = 5.0) -> Section:
-    """Measure and return the section of the page."""
+def _measure_in_turns(tables: int, clients: int, seconds: float) -> dict[str, list[Measurement]]:
+    """Return the rounds of each server on a directory of ``tables`` tables."""
     with tempfile.TemporaryDirectory() as folder:
         lake = str(Path(folder) / "lake")
-        scratch = str(Path(folder) / "scratch")
-        with (
-            _running(ADAPTER, lake) as adapter,
-            _running(LANCENS, "serve", "--port", "0", "--impl", "dir", "--config", f"root={lake}") as directory,
-            _running(LANCENS, "serve", "--port", "0", "--impl", "memory", "--config", f"root={scratch}") as memory,
-        ):
-            _fill(adapter, lake)
-            _fill(memory, scratch)
-            servers = {"RestAdapter, dir": adapter, "lancens serve, dir": directory, "lancens serve, memory": memory}
-            rounds = [{name: _measure(url, clients, seconds) for name, url in servers.items()} for _ in range(ROUNDS)]
-    base = statistics.median(found["RestAdapter, dir"][0] for found in rounds)
-    rows = []
-    for name in servers:
-        rates = [found[name][0] for found in rounds]
-        wrong = sum(found[name][1] for found in rounds)
-        rows.append([name, f"{statistics.median(rates) / base:.2f}", spread(rates, 0), f"{wrong}"])
+        _fill(lake, tables)
+        serve = (LANCENS, "serve", "--port", "0", "--impl", "dir", "--config", f"root={lake}")
+        with _running(ADAPTER, lake) as adapter, _running(*serve) as lancens:
+            servers = {"RestAdapter": adapter, "lancens serve": lancens}
+            rounds = [
+                {name: _measure(*server, tables, clients, seconds) for name, server in servers.items()}
+                for _ in range(ROUNDS)
+            ]
+    return {name: [measured[name] for measured in rounds] for name in servers}
+
+
+def section(clients: int = 64, seconds: float = 3.0) -> Section:
+    """Measure and return the section of the page."""
+    rows, goals = [], []
+    for tables in SIZES:
+        measured = _measure_in_turns(tables, clients, seconds)
+        by_cpu = {name: statistics.median(found.by_cpu for found in rounds) for name, rounds in measured.items()}
+        goals.append(
+            Goal(
+                f"serve, {tables:,} tables: CPU a request / RestAdapter",
+                by_cpu["RestAdapter"] / by_cpu["lancens serve"],
+                GOAL,
+            )
+        )
+        for name, rounds in measured.items():
+            rows.append(
+                [
+                    f"{name}, {tables:,}",
+                    f"{by_cpu[name] / by_cpu['RestAdapter']:.2f}",
+                    spread([found.by_cpu for found in rounds], 0),
+                    spread([found.rate for found in rounds], 0),
+                    f"{sum(found.wrong for found in rounds)}",
+                ]
+            )
     about = (__doc__ or "").partition("\n\n")[2].strip()
-    head = ["server", "of RestAdapter", "requests a second", "wrong answers"]
-    text = f"{about}\n\n{clients} clients, {NAMESPACES * TABLES} tables, {ROUNDS} rounds of {seconds:g} s:\n\n"
-    return Section("Serving", "python -m benchmarks.serve", text + table(head, rows))
+    head = ["server, tables", "of RestAdapter", "requests a CPU second", "requests a second", "wrong answers"]
+    text = f"{about}\n\n{clients} clients, pages of {PAGE}, {ROUNDS} rounds of {seconds:g} s:\n\n{table(head, rows)}"
+    return Section("Serving", "python -m benchmarks.serve", text, goals)
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    print(section(int(given[0]) if given else 64, float(given[1]) if len(given) > 1 else 5.0).text)
+    print(section(int(given[0]) if given else 64, float(given[1]) if len(given) > 1 else 3.0).text)
