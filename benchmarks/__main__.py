@@ -1,15 +1,17 @@
 """Run benchmarks and write one page: `python -m benchmarks [NAME ...]`.
 
-Names are those of the parts, all of them unless given; `make bench` runs it.
+Names are those of the parts, which it prints, or all of them; `make bench` runs it.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
@@ -19,7 +21,10 @@ from time import perf_counter
 from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
 
-PARTS = ("start", "peers", "declares", "evidence", "octodns", "scale", "since_last", "serve", "maintain", "compaction")
+PARTS = (
+    *("start", "glue", "hive3", "iceberg", "unity", "declares", "evidence", "octodns", "scale", "since_last", "serve"),
+    *("maintain", "compaction"),
+)
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")
 
@@ -48,7 +53,9 @@ def page(sections: Sequence[Section], about: str, seconds: float) -> str:
         [goal.name, f"{goal.value:.2f}", f"{goal.limit:.2f}", "met" if goal.is_met else "**missed**"] for goal in goals
     ]
     missed = "".join(f"- {goal.name}: {goal.cause}.\n" for goal in goals if not goal.is_met and goal.cause)
-    parts = "\n\n".join(f"## {section.title}\n\n`{section.command}`: {section.text}".rstrip() for section in sections)
+    parts = "\n\n".join(
+        f"## {section.title}\n\n`{section.command}`{section.cost}: {section.text}".rstrip() for section in sections
+    )
     return (
         "# Results\n\n"
         f"`make bench` wrote this page in {seconds / 60:.0f} minutes: {about} Everything is measured side by side, in "
@@ -60,14 +67,31 @@ def page(sections: Sequence[Section], about: str, seconds: float) -> str:
     )
 
 
+def measure_part(name: str) -> Section:
+    """Measure a part; a catalog is a part of ``peers``."""
+    from benchmarks import peers
+
+    began, used = perf_counter(), _cpu_seconds()
+    section: Section = (
+        peers.section((name,)) if name in peers.CATALOGS else import_module(f"benchmarks.{name}").section()
+    )
+    cost = f" ({perf_counter() - began:.0f} s, {_cpu_seconds() - used:.0f} of CPU)"
+    print(f"{section.command}{cost}", file=sys.stderr, flush=True)
+    return replace(section, cost=cost)
+
+
+def _cpu_seconds() -> float:
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def main(names: Sequence[str]) -> None:
     """Run the parts and write the page."""
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise SystemExit(f"no part {', '.join(unknown)}: there are {', '.join(PARTS)}")
     about, began = machine(), perf_counter()
-    sections = []
-    for name in names:
-        print(f"python -m benchmarks.{name}", file=sys.stderr, flush=True)
-        sections.append(import_module(f"benchmarks.{name}").section())
-        print(f"  {perf_counter() - began:.0f} s so far", file=sys.stderr, flush=True)
+    sections = [measure_part(name) for name in names]
     text = page(sections, about, perf_counter() - began)
     if tuple(names) == PARTS:
         PAGE.write_text(text)

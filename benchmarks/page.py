@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-__all__ = ["Goal", "ProcessUsage", "Section", "run_measured", "spread", "table"]
+__all__ = ["Goal", "ProcessUsage", "Section", "about", "run_measured", "spread", "table"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Section:
     command: str
     text: str
     goals: Sequence[Goal] = ()
+    cost: str = ""
+    """The seconds that it took to measure."""
 
 
 class ProcessUsage(NamedTuple):
@@ -78,6 +80,11 @@ def run_measured(
         raise subprocess.CalledProcessError(process.returncode, list(command), process.stdout, process.stderr)
     seconds, cpu, memory = json.loads(process.stderr[process.stderr.rindex("[") :])
     return ProcessUsage(seconds, cpu, memory, process.stdout)
+
+
+def about(text: str | None) -> str:
+    """Return the docstring of a module without its first line."""
+    return (text or "").partition("\n\n")[2].strip()
 
 
 def spread(values: Iterable[float], digits: int = 2) -> str:

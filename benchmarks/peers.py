@@ -1,10 +1,12 @@
-"""Reading a catalog, beside lance-namespace-impls and the bare calls: `python -m benchmarks.peers [CATALOG ...]`.
+"""Reading a catalog, beside lance-namespace-impls and the bare calls: `python -m benchmarks CATALOG`.
 
 Everybody reads the same tables of the same real server (Glue is moto, as the tests run it), each in a process of its
-own, in turns, directly and through a proxy that adds 5 ms to every round trip. lancens scans;
+own, in turns, directly and through a proxy that adds 5 ms to every round trip. lancens scans with 8 threads;
 lance-namespace-impls, in an environment of its own, lists the tables of every namespace and describes each, which is
-what a plan needs to know; "bare" repeats the calls that lancens made, from as many threads, and only reads the answers,
-which is the least that those calls can take. Seconds begin when the client has been made; calls are what a client sent.
+what a plan needs to know, in a loop and with 8 threads; "bare" repeats the calls that lancens made, with 8 threads, and
+only reads the answers, which is the least that those calls can take. Seconds begin when the client has been made, and
+CPU seconds are the client's; calls are what it sent. Ratios are of the seconds of lancens, for as many tables as a
+client shows.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
@@ -33,7 +36,7 @@ TABLES = 1_000
 MANY = 5_000
 WAREHOUSE = "main"
 CATALOGS = ("glue", "hive3", "iceberg", "unity")
-CLIENTS = ("lancens", "peer", "bare")
+CLIENTS = {"lancens": "lancens", "peer": "impls", "threads": "impls, 8 threads", "bare": "bare"}
 IN_FLIGHT = 8
 LIMIT_OVER_BARE = 1.15
 
@@ -48,8 +51,8 @@ def measure(catalog: str, client: str, properties: dict[str, str], namespaces: i
     calls: list[Call] = []
     counted = _count_requests()
     read = (
-        _read_with_peer(catalog, properties, namespaces)
-        if client == "peer"
+        _read_with_peer(catalog, properties, namespaces, IN_FLIGHT if client == "threads" else 1)
+        if client in ("peer", "threads")
         else _read_with_lancens(catalog, properties)
     )
     if client == "bare":
@@ -95,27 +98,38 @@ def _read_with_lancens(catalog: str, properties: dict[str, str]) -> Callable[[],
     return lambda: len(backend.scan().tables)
 
 
-def _read_with_peer(catalog: str, properties: dict[str, str], namespaces: int) -> Callable[[], int]:
+def _read_with_peer(catalog: str, properties: dict[str, str], namespaces: int, threads: int) -> Callable[[], int]:
     from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest
 
     name = {"glue": "Glue", "hive3": "Hive3", "iceberg": "Iceberg", "unity": "Unity"}[catalog]
     if catalog == "unity":
         properties = {"unity.endpoint": properties["endpoint"]}
-    client = getattr(import_module(f"lance_namespace_impls.{catalog}"), f"{name}Namespace")(**properties)
+    make = getattr(import_module(f"lance_namespace_impls.{catalog}"), f"{name}Namespace")
+    clients: SimpleQueue[Any] = SimpleQueue()  # Hive's client is for one thread
+    for _ in range(threads):
+        clients.put(make(**properties))
     root = {"glue": [], "hive3": ["hive"], "iceberg": [WAREHOUSE], "unity": [WAREHOUSE]}[catalog]
+
+    def ask(operation: str, request: Any) -> Any:
+        client = clients.get()
+        try:
+            return getattr(client, operation)(request)
+        finally:
+            clients.put(client)
 
     def spaces() -> list[list[str]]:
         if catalog == "hive3":  # it lists what no other of its calls takes
             return [["hive", f"n{number}"] for number in range(namespaces)]
-        names = client.list_namespaces(ListNamespacesRequest(id=root)).namespaces
+        names = ask("list_namespaces", ListNamespacesRequest(id=root)).namespaces
         return [name.split(".") if catalog == "iceberg" else [*root, name] for name in names]
 
     def read() -> int:
-        found = 0
-        for space in spaces():
-            for table in client.list_tables(ListTablesRequest(id=space)).tables:
-                found += client.describe_table(DescribeTableRequest(id=[*space, table])).location is not None
-        return found
+        with ThreadPoolExecutor(threads) as pool:
+            parents = spaces()
+            listed = pool.map(lambda space: ask("list_tables", ListTablesRequest(id=space)).tables, parents)
+            ids = [[*space, table] for space, tables in zip(parents, listed, strict=True) for table in tables]
+            described = pool.map(lambda table: ask("describe_table", DescribeTableRequest(id=table)), ids)
+            return sum(table.location is not None for table in described)
 
     return read
 
@@ -325,68 +339,63 @@ def compare(catalog: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _run(catalog: str, client: str, server: Server, port: int) -> dict[str, float]:
+def _run(catalog: str, client: str, server: Server, port: int) -> dict[str, Any]:
     from benchmarks.environments import PEERS
 
-    python = str(PEERS / "python") if client == "peer" else sys.executable
+    python = str(PEERS / "python") if client in ("peer", "threads") else sys.executable
     properties = json.dumps(server.at(port))
     command = [python, "-m", "benchmarks.peers", "measure", catalog, client, properties, str(server.namespaces)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        return {"tables": 0, "calls": 0, "seconds": float("nan"), "error": last[0]}  # type: ignore[dict-item]
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return {"tables": 0, "calls": 0, "seconds": float("nan"), "cpu": float("nan"), "error": last[0]}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
+def section(catalogs: tuple[str, ...] = tuple(CATALOGS)) -> Any:
     """Measure the catalogs and return the section of the page."""
-    from benchmarks.page import Goal, Section, spread, table
+    from benchmarks.page import Goal, Section, about, spread, table
 
-    head = ["catalog, tables, delay", "impls / lancens", "lancens / bare", "lancens s", "impls s", "bare s"]
-    head += ["calls", "impls calls", "impls tables"]
-    lines, goals = [], []
-    measured, left_out = [], []
+    lines, goals, measured, left_out = [], [], [], []
     for catalog in catalogs:
         try:
             measured += compare(catalog)
         except (FileNotFoundError, TimeoutError, RuntimeError) as error:  # its server is not to be had here
-            left_out.append(f"- {catalog} was not measured: {str(error).splitlines()[0]}")
+            left_out.append(f"{catalog} was not measured: {str(error).splitlines()[0]}")
     for row in measured:
-        ours, theirs, bare = (row["results"][client] for client in CLIENTS)
-        seconds = {client: median(one["seconds"] for one in row["results"][client]) for client in CLIENTS}
-        short = [one for one in ours if one["tables"] != row["tables"]]
-        if short:
-            raise AssertionError(f"{row['catalog']}: lancens read {short[0]} of {row['tables']} tables")
-        got = theirs[0]["tables"]
-        over = seconds["lancens"] / seconds["bare"]
-        delay = f"{row['delay'] * 1000:g} ms"
-        lines.append(
-            [
-                f"{row['catalog']}, {row['tables']:,}, {delay}",
-                f"{seconds['peer'] / max(got, 1) * row['tables'] / seconds['lancens']:.1f}",
-                f"{over:.2f}",
-                *(spread(one["seconds"] for one in row["results"][client]) for client in CLIENTS),
-                f"{ours[0]['calls']:,}",
-                f"{theirs[0]['calls']:,}",
-                f"{got:,} of {row['tables']:,}" if got else f"none: {theirs[0].get('error', '')}",
-            ]
-        )
-        more = (median(one["cpu"] for one in found) for found in (ours, bare))
-        why = "CPU seconds of the client: {:.2f} of {:.2f} s, the bare calls {:.2f} of {:.2f} s; no call more".format(
-            *(
-                number
-                for client, cpu in zip(("lancens", "bare"), more, strict=True)
-                for number in (cpu, seconds[client])
+        results = row["results"]
+        seconds = {client: median(run["seconds"] for run in runs) for client, runs in results.items()}
+        cpu = {client: median(run["cpu"] for run in runs) for client, runs in results.items()}
+        read = results["lancens"][0]["tables"]
+        if read != row["tables"]:
+            raise AssertionError(f"{row['catalog']}: lancens read {read} of {row['tables']} tables")
+        what = f"{row['catalog']}, {row['tables']:,}, {row['delay'] * 1000:g} ms"
+        for client, runs in results.items():
+            shown = row["tables"] if client == "bare" else runs[0]["tables"]
+            ratio = seconds[client] / max(shown, 1) * row["tables"] / seconds["lancens"]
+            lines.append(
+                [
+                    what,
+                    CLIENTS[client],
+                    f"{ratio:.2f}" if shown else runs[0]["error"],
+                    spread(run["seconds"] for run in runs),
+                    spread(run["cpu"] for run in runs),
+                    f"{runs[0]['calls']:,}",
+                    f"{shown:,}",
+                ]
             )
+        why = (
+            f"CPU seconds of the client: {cpu['lancens']:.2f} of {seconds['lancens']:.2f} s, "
+            f"the bare calls {cpu['bare']:.2f} of {seconds['bare']:.2f} s; no call more"
         )
-        what = f"{row['catalog']}: scan of {row['tables']:,} tables at {delay}, against the bare calls"
-        goals.append(Goal(what, over, LIMIT_OVER_BARE, why))
-    text = (__doc__ or "").partition("\n\n")[2].strip()
-    text += "\n\nTables that lance-namespace-impls (`impls`) does not show are lost: its times are compared by the "
-    text += "tables it has.\n\n"
-    text += "\n\n".join(filter(None, (table(head, lines), "\n".join(left_out))))
-    return Section("Reading a catalog", "python -m benchmarks.peers", text, goals)
+        goals.append(
+            Goal(f"{what}: scan against the bare calls", seconds["lancens"] / seconds["bare"], LIMIT_OVER_BARE, why)
+        )
+    head = ["catalog, tables, delay", "client", "ratio", "s", "CPU s", "calls", "tables"]
+    text = "\n\n".join([about(__doc__), *([table(head, lines)] if lines else []), *left_out])
+    names = " ".join(catalogs)
+    return Section(f"Reading a catalog: {', '.join(catalogs)}", f"python -m benchmarks {names}", text, goals)
 
 
 if __name__ == "__main__":

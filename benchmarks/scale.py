@@ -2,8 +2,7 @@
 
 For each size a manifest is written and a directory catalog is filled with as many tables, of which one in a hundred
 differs (at most 1,000). Each size runs in a process of its own, which loads the manifest, scans the catalog, diffs and
-renders, and reports the seconds of each and the peak memory of the process up to there. The largest size runs with an
-earlier_package commit of lancens as well, where git has it.
+renders, and reports the seconds of each and the peak memory of the process up to there.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -26,9 +24,6 @@ TABLES_A_NAMESPACE = 1_000
 NAMESPACES_A_FILE = 100
 STAGES = ("load", "scan", "diff", "render")
 
-EARLIER = "7674a989f3afa18adcd58af962fffe15b6d6a106"
-"""The commit that the goals were set against."""
-MOST_OF_EARLIER = 0.5
 MOST_KB = 1.2
 
 ResultT = TypeVar("ResultT")
@@ -98,7 +93,7 @@ def timed_stage(report: dict[str, Any], stage: str, work: Callable[[], ResultT])
 
 def measure_stages(manifest_path: str) -> dict[str, Any]:
     """Run every stage of a plan; return its seconds and peak memory."""
-    from reconciler import load, planner
+    from reconciler import load
     from reconciler.backends.registry import connect
     from reconciler.output import render
     from reconciler.planner.catalog import plan_catalog
@@ -119,9 +114,6 @@ def measure_stages(manifest_path: str) -> dict[str, Any]:
     reference = ManifestRef(name=manifest.name, digest=manifest.digest, files=manifest.files)
 
     def diff() -> Plan:
-        earlier_package: Callable[..., Plan] | None = getattr(planner, "make_plan", None)
-        if earlier_package is not None:
-            return earlier_package(reference, manifest.thresholds, [source])
         planning = Planning()
         planning.add(source, plan_catalog(source, Answers()))
         return planning.plan(reference, manifest.thresholds)
@@ -139,27 +131,14 @@ def import_mib() -> int:
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def run(manifest: Path, package: Path | None = None) -> dict[str, Any]:
-    """Measure all stages in a new process, with the lancens in ``package`` if given."""
-    path = os.pathsep.join(str(folder) for folder in (package, Path.cwd()) if folder)
+def run(manifest: Path) -> dict[str, Any]:
+    """Measure all stages in a new process."""
     command = [sys.executable, "-m", "benchmarks.scale", "--one", str(manifest)]
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTHONSAFEPATH": "1"}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     report: dict[str, Any] = json.loads(done.stdout)
     report["whole"] = sum(report[stage] for stage in STAGES)
     return report
-
-
-@contextmanager
-def earlier_package() -> Iterator[Path | None]:
-    """Yield the folder of the earlier lancens; None if git does not have the commit."""
-    with tempfile.TemporaryDirectory(prefix="lancens-bench-") as folder:
-        archive = subprocess.run(["git", "archive", EARLIER, "reconciler"], capture_output=True, check=False)
-        if archive.returncode:
-            yield None
-            return
-        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-        yield Path(folder)
 
 
 def section(sizes: tuple[int, ...] = SIZES) -> Section:
@@ -167,26 +146,15 @@ def section(sizes: tuple[int, ...] = SIZES) -> Section:
     rows, goals = [], []
     imports = import_mib()
     for size in sizes:
-        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name, earlier_package() as package:
+        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
             manifest = write_manifest(Path(name), size)
             fill_catalog(Path(name) / "lake", size, changed_tables(size))
-            reports = {"": run(manifest)}
-            if size == max(sizes) and package is not None:
-                reports[f", at {EARLIER[:7]}"] = run(manifest, package)
-        for which, report in reports.items():
-            seconds = [f"{report[stage]:.2f}" for stage in (*STAGES, "whole")]
-            each = (report["diff MiB"] - imports) * 1024 / size
-            rows.append(
-                [f"{size:,}{which}", f"{report['changes']:,}", *seconds, f"{report['diff MiB']:,}", f"{each:.2f}"]
-            )
+            report = run(manifest)
+        seconds = [f"{report[stage]:.2f}" for stage in (*STAGES, "whole")]
+        each = (report["diff MiB"] - imports) * 1024 / size
+        rows.append([f"{size:,}", f"{report['changes']:,}", *seconds, f"{report['diff MiB']:,}", f"{each:.2f}"])
         if size == max(sizes):
-            ours = reports[""]
-            shares = ", ".join(f"{stage} {ours[stage]:.1f} s" for stage in STAGES)
-            for before in list(reports.values())[1:]:
-                ratio = ours["whole"] / before["whole"]
-                goals.append(Goal(f"plan of {size:,} tables, against {EARLIER[:7]}", ratio, MOST_OF_EARLIER, shares))
-            each = (ours["diff MiB"] - imports) * 1024 / size
-            peaks = ", ".join(f"{ours[f'{stage} MiB']:,} MiB after {stage}" for stage in STAGES)
+            peaks = ", ".join(f"{report[f'{stage} MiB']:,} MiB after {stage}" for stage in STAGES)
             goals.append(Goal(f"KiB a table above the imports, of {size:,} tables", each, MOST_KB, peaks))
     head = ["tables", "changes", "load s", "scan s", "diff s", "render s", "together s", "peak MiB", "KiB a table"]
     about = (__doc__ or "").partition("\n\n")[2].strip()
