@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +12,7 @@ import click
 from reconciler.cli.options import CatalogSource, complete_address, format_option, parallelism_option, source_options
 from reconciler.cli.results import write_result
 from reconciler.model import display
+from reconciler.model.json_encoding import encode_json
 
 if TYPE_CHECKING:
     from reconciler.operations.listing import ListedTable, Which
@@ -53,7 +52,7 @@ def command(
     which: Which = "owned" if owned else "unmanaged" if unmanaged else "blocked" if blocked else "all"
     tables, total = list_tables(source.load_existing(globs), globs, which=which, parallelism=parallelism)
     if form == "json":
-        write_result(display.json_text(json.dumps([asdict(table) for table in tables], indent=2, ensure_ascii=False)))
+        write_result(display.json_text(encode_json(tables, 2)))
         return
     if form == "csv":
         write_result(_csv_text(tables))

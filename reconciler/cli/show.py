@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from reconciler.cli.results import write_result
 from reconciler.cli.saved_plans import read_plan
 from reconciler.model import display
 from reconciler.model.errors import LancensError, PlanFileError
+from reconciler.model.json_encoding import encode_json
 
 
 @click.command("show")
@@ -76,8 +76,7 @@ def _show_object(address: str, source: CatalogSource, form: str, *, why: bool) -
     description = describe(source.load(traced=address), address)
     if form == "json":
         planned = [entry.model_dump(mode="json") for entry in description.planned]
-        document = {**asdict(description), "planned": planned}
-        write_result(display.json_text(json.dumps(document, indent=2, ensure_ascii=False)))
+        write_result(display.json_text(encode_json({**asdict(description), "planned": planned}, 2)))
         return
     lines = [display.address(*address.split("/"))]
     for title, values in (("desired", description.desired), ("live", description.live)):

@@ -76,6 +76,8 @@ def address(*names: str) -> str:
 
 def json_text(text: str) -> str:
     """Return equivalent JSON in which all characters that act on a terminal or a runner are escaped."""
+    if text.isascii() and "\x7f" not in text and "##[" not in text:
+        return text
     return _ACTING_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

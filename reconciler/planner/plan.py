@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, Validatio
 from reconciler.model import display
 from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
+from reconciler.model.json_encoding import encode_json
 from reconciler.model.rendering import Renderable
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.views import Document
@@ -179,8 +180,7 @@ class Plan(Renderable, Document):
     def to_json(self) -> str:
         """Return the saved form: the same text for the same plan, without secrets."""
         content = self._content()
-        text = json.dumps({**content, _DIGEST_KEY: _digest_of(content)}, indent=2, ensure_ascii=False)
-        return display.json_text(text) + "\n"
+        return display.json_text(encode_json({**content, _DIGEST_KEY: _digest_of(content)}, 2)) + "\n"
 
     def digest(self) -> str:
         """Return the SHA-256 of the saved form, by which a review identifies this plan."""
@@ -211,7 +211,7 @@ class Plan(Renderable, Document):
                 f"the plan has format {version}; this lancens reads {FORMAT_VERSION}. Make the plan again."
             )
         try:
-            plan = cls.model_validate_json(json.dumps(document))
+            plan = cls.model_validate_json(encode_json(document))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])

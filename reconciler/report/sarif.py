@@ -7,7 +7,6 @@ the same from run to run, even if its words or lines change.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import PurePath
@@ -16,6 +15,7 @@ from urllib.parse import quote
 
 from reconciler.auditor.document import AuditDocument, Finding, RuleInfo
 from reconciler.model import display
+from reconciler.model.json_encoding import encode_json
 from reconciler.pipeline.rows import ReadFailure
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -72,7 +72,7 @@ def render_sarif(document: AuditDocument) -> str:
         ],
         "results": results,
     }
-    return display.json_text(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n")
+    return display.json_text(encode_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 1) + "\n")
 
 
 def _rule(rule: RuleInfo) -> dict[str, Any]:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from reconciler.model.desired import Source
 from reconciler.model.errors import PlanFileError
+from reconciler.model.json_encoding import encode_json
 from reconciler.output import render
 from reconciler.output.json import plan_json_schema
 from reconciler.planner.plan import Plan
@@ -76,6 +78,15 @@ def test_however_it_is_laid_out_a_plan_has_the_digest_that_it_says() -> None:
     document = json.loads(render(small_plan(), "json"))
     backwards = dict(reversed(document.items()))
     assert Plan.from_json(json.dumps(backwards)).digest() == small_plan().digest() == document["digest"]
+
+
+@pytest.mark.parametrize("indent", [None, 1, 2])
+@pytest.mark.parametrize("key", ["é\u2028\x1f", "\ud800", "[" * 300], ids=["text", "lone surrogate", "deep"])
+def test_json_is_what_another_encoder_writes(key: str, indent: int | None) -> None:
+    deep = json.loads(key + "]" * len(key)) if key.startswith("[") else []
+    written = encode_json([{key: deep}, Source("m", 1)], indent)
+    assert json.loads(written) == [{key: deep}, {"file": "m", "line": 1, "column": 1}]
+    assert (indent is None) == ("\n" not in written)
 
 
 def test_a_summary_that_counts_something_else_is_refused() -> None:
