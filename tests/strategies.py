@@ -201,7 +201,13 @@ def plans(draw: st.DrawFn, max_changes: int = 4) -> Plan:
         for name in sorted({change.catalog for change in drawn if draw(st.booleans())})
     ]
     return Plan(
-        manifest=ManifestRef(name=draw(names), digest="ab" * 32, files=draw(st.lists(names, max_size=2).map(tuple))),
+        manifest=ManifestRef(
+            name=draw(names),
+            digest="ab" * 32,
+            files=draw(st.lists(names, max_size=2).map(tuple)),
+            given=draw(st.dictionaries(names, names, max_size=2)),
+            services={catalog.name: draw(names) for catalog in catalogs},
+        ),
         catalogs=tuple(catalogs),
         changes=tuple(dependent),
         blocked=tuple(draw(st.lists(blocked_objects(), max_size=2))),

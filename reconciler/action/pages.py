@@ -13,7 +13,7 @@ from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
 from reconciler.output.omissions import Omissions
-from reconciler.output.wording import Entry, closing_line, entries_of
+from reconciler.output.wording import Entry, closing_line, entries_of, where_line
 from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import Plan
 
@@ -119,7 +119,9 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
     lines = [*failed, *succeeded[:_RESULTS_SHOWN]]
     if len(succeeded) > _RESULTS_SHOWN:
         lines.append(f"  … and {len(succeeded) - _RESULTS_SHOWN:,} more that are done")
-    return f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}\n\n{cut_code_block(lines)}"
+    where = markdown_text.code(where_line(plan.manifest, plan.catalogs, Omissions(may_cut=False)))
+    title = f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}"
+    return f"{title}\n\n{where}\n\n{cut_code_block(lines)}"
 
 
 def short_code_span(name: str) -> str:
@@ -165,7 +167,7 @@ def _entries(plan: Plan) -> dict[str, Entry]:
 
 
 def _entry_lines(plan: Plan, entries: Sequence[Entry]) -> list[str]:
-    """Return the lines of ``entries`` in the text form of ``plan``."""
+    """Return the lines of ``entries`` in the text form of ``plan``, without its first line and its last."""
     if not entries:
         return []
     changes = tuple(entry.model_copy(update={"depends_on": ()}) for entry in entries if isinstance(entry, Change))
@@ -173,7 +175,7 @@ def _entry_lines(plan: Plan, entries: Sequence[Entry]) -> list[str]:
     blocked = tuple(entry for entry in entries if isinstance(entry, Blocked))
     return _plan_lines(
         plan.model_copy(update={"changes": changes, "guards": guards, "blocked": blocked, "waiting": (), "notes": ()})
-    )[:-1]
+    )[1:-1]
 
 
 def _plan_lines(plan: Plan) -> list[str]:

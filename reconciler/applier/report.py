@@ -124,8 +124,8 @@ def _duration(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def summary_line(report: ApplyReport) -> str:
-    """Return the last line of apply: counts by status, and the path of the journal."""
+def summary_line(report: ApplyReport, title: str = "") -> str:
+    """Return the last line of apply: counts by status, and the path of the journal; ``title`` is the manifest's."""
     counts, total = report.counts, len(report.results)
     applied = counts[Status.DONE] + counts[Status.ALREADY]
     parts = [f"{counts[Status.FAILED]:,} failed", f"{counts[Status.SKIPPED]:,} skipped"]
@@ -137,4 +137,5 @@ def summary_line(report: ApplyReport) -> str:
     journal = display.message(locations.redact(report.journal))
     if report.journal_error:
         journal += f" (incomplete: {display.message(report.journal_error)})"
-    return f"{stopped}Applied {applied:,} of {count(total, 'change')}: {', '.join(parts)}. Journal: {journal}"
+    changes = count(total, "change") + (f" of {title}" if title else "")
+    return f"{stopped}Applied {applied:,} of {changes}: {', '.join(parts)}. Journal: {journal}"

@@ -73,7 +73,7 @@ def command(
         sys.exit(BLOCKED)
     if plan.is_empty:
         if form == "json":
-            print_summary(ApplyReport((), journal=""))
+            print_summary(ApplyReport((), journal=""), plan.manifest)
         return
     if not flags.allow_mass_removal:
         from reconciler.planner.plan import check_removals

@@ -16,14 +16,14 @@ import click
 from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
 from reconciler.cli.results import print_line
 from reconciler.model import display
-from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
+from reconciler.output.wording import manifest_title, question
 from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.applier.report import Event
     from reconciler.planner.entries import Change
-    from reconciler.planner.plan import Plan
+    from reconciler.planner.plan import ManifestRef, Plan
 
 _STYLES: Mapping[Status, str] = {
     Status.DONE: "green",
@@ -44,9 +44,7 @@ def _confirm(plan: Plan, verb: str) -> None:
         raise ApplyError(
             f"stdin is not a terminal: pass --auto-approve to {verb.lower()} without confirmation. Nothing was changed."
         )
-    catalogs = count(len({change.catalog for change in plan.changes}), "catalog")
-    question = f"{verb} {count(len(plan.changes), 'change')} to {catalogs}? Only `yes` is accepted: "
-    click.echo(question, nl=False, err=True)
+    click.echo(question(plan, verb), nl=False, err=True)
     if sys.stdin.readline().strip() != "yes":
         raise ApplyError(f"The answer was not `yes`, so there was no {verb.lower()}. Nothing was changed.")
 
@@ -80,9 +78,9 @@ def confirm_and_run(
     with show_progress(len(plan.changes), form) as show_event, _stop_on_interrupt(stop):
         report = run_changes(on_event=show_event, stop=stop)
     if form == "json":
-        print_summary(report)
+        print_summary(report, plan.manifest)
     else:
-        print_line(summary_line(report), err=plan_form != "text")
+        print_line(summary_line(report, manifest_title(plan.manifest)), err=plan_form != "text")
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)
 
@@ -137,10 +135,11 @@ def _print_json(event: Event) -> None:
         _print_event("started", **_change_fields(event))
 
 
-def print_summary(report: ApplyReport) -> None:
+def print_summary(report: ApplyReport, manifest: ManifestRef) -> None:
     """Print the number of changes by status, as the last line of JSON."""
     counts = {status.value: report.counts[status] for status in Status}
-    _print_event("summary", ok=report.ok, journal=report.journal, **counts)
+    shown = {"manifest": manifest.name, "given": dict(manifest.given), "services": dict(manifest.services)}
+    _print_event("summary", ok=report.ok, journal=report.journal, **shown, **counts)
 
 
 def _change_fields(change: Change) -> Mapping[str, object]:

@@ -122,7 +122,8 @@ def command(
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
         write_result(plan.to_json(), out, private=True)
-        print_progress(display.message(f"Saved to {out}; `lancens maintain {out}` carries out these jobs."))
+        command = source.next_command(["lancens", "maintain", out], plan)
+        print_progress(display.message(f"Saved to {out}; `{command}` carries out these jobs."))
     if not plan.is_empty and out is None and not dry_run:
 
         def run_jobs(**callbacks: Any) -> ApplyReport:

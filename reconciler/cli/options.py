@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -15,12 +16,14 @@ from reconciler.cli.results import print_line, print_progress
 from reconciler.cli.without_pandas import show_pandas
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, pip_requirement
+from reconciler.model.redaction import REDACTED, redact_value
 from reconciler.output import FORMATS
 from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
     from reconciler.pipeline.session import SparkOptions
+    from reconciler.planner.plan import Plan
 
 DEFAULT_MANIFEST = "lancens.yaml"
 """The manifest of a command that names none."""
@@ -87,7 +90,8 @@ def complete_address(context: click.Context, _parameter: click.Parameter, incomp
     from reconciler.operations.manifests import load
 
     values = context.params
-    variables = {**(values.get("file_variables") or {}), **(values.get("own_variables") or {})}
+    files = values.get("var_files") or _NO_FILES
+    variables = {**files.values, **(values.get("own_variables") or {})}
     try:
         manifest = load(*(values.get("manifests") or (DEFAULT_MANIFEST,)), variables=variables)
     except (LancensError, OSError):
@@ -108,15 +112,26 @@ def complete_address(context: click.Context, _parameter: click.Parameter, incomp
 
 
 @dataclass(frozen=True, slots=True)
+class _VariableFiles:
+    """The files of ``--var-file``, and the variables in them."""
+
+    paths: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+_NO_FILES = _VariableFiles()
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogSource:
     """The options that name the catalogs: manifests, or ``--impl`` with ``--config``.
 
-    ``own_variables`` are those of ``--var``, ``file_variables`` those of ``--var-file``.
+    ``own_variables`` are those of ``--var``, ``var_files`` the files of ``--var-file``.
     """
 
     manifests: tuple[str, ...]
     own_variables: Mapping[str, str]
-    file_variables: Mapping[str, str]
+    var_files: _VariableFiles
     allow_outside: bool
     allow_host: tuple[str, ...]
     allow_env: tuple[str, ...]
@@ -134,7 +149,25 @@ class CatalogSource:
     @property
     def variables(self) -> Mapping[str, str]:
         """The values of ``--var-file`` and ``--var``, which wins."""
-        return {**self.file_variables, **self.own_variables}
+        return {**self.var_files.values, **self.own_variables}
+
+    def next_command(self, command: Sequence[str], plan: Plan) -> str:
+        """Return the command line that carries ``plan`` out, with the options that it was made with.
+
+        ``command`` are its first words. The value of a secret variable is an ellipsis.
+        """
+        own = {name: redact_value(name, value) for name, value in self.own_variables.items()}
+        given = {**own, **plan.manifest.given}
+        options = {
+            "--var-file": self.var_files.paths,
+            "--var": [f"{name}={given[name].replace(REDACTED, '…')}" for name in self.own_variables],
+            "--allow-host": self.allow_host,
+            "--allow-env": self.allow_env,
+        }
+        words = [word for option, values in options.items() for value in values for word in (option, value)]
+        words += ["--allow-outside"] if self.allow_outside else []
+        words += ["--allow-mass-removal"] if plan.options.mass_removal else []
+        return shlex.join([*command, *words])
 
     def policy(self, *, checking: bool = False) -> Policy:
         """Return what a manifest may read.
@@ -211,10 +244,10 @@ class CatalogSource:
         return manifest
 
 
-def _read_variable_files(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, str]:
+def _read_variable_files(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> _VariableFiles:
     from reconciler.manifest import read_variables
 
-    return {name: value for path in paths for name, value in read_variables(path).items()}
+    return _VariableFiles(paths, {name: value for path in paths for name, value in read_variables(path).items()})
 
 
 _SOURCE_OPTIONS = (
@@ -246,7 +279,7 @@ _SOURCE_OPTIONS = (
     ),
     click.option(
         "--var-file",
-        "file_variables",
+        "var_files",
         multiple=True,
         callback=_read_variable_files,
         metavar="FILE",

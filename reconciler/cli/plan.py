@@ -63,7 +63,8 @@ def command(
     plan = plan_and_show(run, flags, form, full=full, spark=spark, profile_path=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
-        print_progress(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))
+        command = flags.source.next_command(["lancens", "apply", out], plan)
+        print_progress(display.message(f"Saved to {out}; `{command}` applies exactly this plan."))
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty:

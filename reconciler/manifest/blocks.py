@@ -33,6 +33,7 @@ from reconciler.model.column_renames import rename_problem
 from reconciler.model.columns import COMMENT, Column, Schema
 from reconciler.model.desired import Source
 from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.redaction import is_sensitive_key
 
 BlockT = TypeVar("BlockT", bound=Block)
 
@@ -232,21 +233,23 @@ class BlockReader:
 
     # ---- values
 
-    def _plain(self, node: Node, key: str) -> Plain:
-        """Return the value of ``key``, or of a key below it, as text, lists and dicts."""
+    def _plain(self, node: Node, key: str, property_key: str = "") -> Plain:
+        """Return the value of ``key``, or of ``property_key`` below it, as text, lists and dicts."""
         if isinstance(node, Mapping):
-            return {child: self._plain(value, key) for child, value in node.items()}
+            return {child: self._plain(value, key, child) for child, value in node.items()}
         if isinstance(node, Sequence):
             return [self._plain(item, key) for item in node]
         if node.is_null:
             return NullText(node.text)
         if "${" not in node.text or key in _VERBATIM:
             return node.text
-        return self._resolve(node, key)
+        return self._resolve(node, key, property_key)
 
-    def _resolve(self, node: ScalarNode, key: str) -> str:
+    def _resolve(self, node: ScalarNode, key: str, property_key: str = "") -> str:
         try:
             template = self._resolver.template(node.text)
+            if is_sensitive_key(property_key):
+                self._resolver.hide(template)
             if key in _NEVER_SECRET and is_from_outside(node.text):
                 raise TemplateError(
                     f"`{key}` is `{node.text}`: values of the environment and of files are secrets, which `{key}` "

@@ -21,10 +21,12 @@ from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
-from reconciler.model.redaction import is_sensitive, is_sensitive_key
+from reconciler.model.redaction import SECRET_PREFIXES, is_sensitive, is_sensitive_key, redact_value, scrub
 
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
+_SERVICE_KEYS = ("uri", "endpoint", "catalog_id", "region", "catalog", "warehouses")
+"""The keys that say which service a catalog is of, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,12 @@ class ConfigText:
         key = self.plain_key(entry)
         return key in self.implementation.config_model.credentials or is_sensitive_key(key)
 
+    def hide_variables(self, resolver: Resolver) -> None:
+        """Record in ``resolver`` which variables are in credentials, storage options or headers."""
+        for entry in self.entries:
+            if self._is_credential(entry) or self.plain_key(entry).startswith(SECRET_PREFIXES):
+                resolver.hide(entry.template)
+
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS
         return locations.absolute(text, entry.folder) if is_path and text else text
@@ -192,6 +200,22 @@ class ConfigText:
     def relative_templates(self, folder: str) -> dict[str, str]:
         """Return the templates as text, with paths relative to ``folder``, so that they name no machine."""
         return {entry.key: self._relative_template(entry, folder) for entry in self.entries}
+
+    def shown_service(self, resolver: Resolver, folder: str) -> str:
+        """Return the service and root for people, with variables resolved and paths relative to ``folder``.
+
+        Placeholders of the environment and files are as written: their values are secrets.
+        """
+        texts = {self.plain_key(entry): self._relative_template(entry, folder) for entry in self.entries}
+        keys = [key for key in _SERVICE_KEYS if key in texts] or [key for key in (*_PATH_KEYS, "name") if key in texts]
+        shown: list[str] = []
+        for key in keys:
+            try:
+                text = resolver.shown(texts[key])
+            except TemplateError:
+                text = texts[key]
+            shown.append(scrub(redact_value(key, text), ()))
+        return ", ".join(shown)
 
     def _relative_template(self, entry: ConfigEntry, folder: str) -> str:
         prefix = os.path.relpath(entry.folder, folder)

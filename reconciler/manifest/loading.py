@@ -39,6 +39,7 @@ from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import check_name
 from reconciler.model.ownership import owner_name
+from reconciler.model.redaction import REDACTED, redact_value
 
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
 
@@ -70,7 +71,7 @@ def load(
         if not problems.files:
             problems.raise_if_any()
         blocks = BlockReader(problems, resolver, traced)
-        return _Loader(problems, resolver, blocks, content, implementations).manifest({**beside, **variables})
+        return _Loader(problems, resolver, blocks, content, implementations).manifest(beside, variables)
 
 
 @contextmanager
@@ -115,8 +116,12 @@ class _Loader:
     _content: Content
     _implementations: Implementations
 
-    def manifest(self, variables: MappingOf[str, str]) -> Manifest:
-        """Return the manifest; a name in ``variables`` that it does not use is an error or a warning."""
+    def manifest(self, beside: MappingOf[str, str], variables: MappingOf[str, str]) -> Manifest:
+        """Return the manifest.
+
+        A name in ``beside``, the variables of ``lancens.vars.yaml``, or in ``variables`` that it does not use is a
+        warning or an error.
+        """
         root, subject, folder = self._content.root, "the manifest", self._resolver.folders[0]
         top = self._blocks.read(ManifestFile, root, subject, ("catalogs", "defaults")) or ManifestFile()
         is_part = root and not {"name", "version"} & root.keys()
@@ -137,9 +142,10 @@ class _Loader:
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
         # An unreadable part may use them.
-        warnings = () if self._problems else tuple(self._check_unused(variables))
+        warnings = () if self._problems else tuple(self._check_unused({**beside, **variables}))
         self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
+        used = {key: value for key, value in self._resolver.variables.items() if key in self._resolver.used}
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
         return Manifest(
             name=name,
@@ -149,7 +155,12 @@ class _Loader:
             thresholds=thresholds,
             catalogs=catalogs,
             origins=self._blocks.origins,
-            variables={key: value for key, value in self._resolver.variables.items() if key in self._resolver.used},
+            variables=used,
+            given={
+                key: REDACTED if key in self._resolver.secret else redact_value(key, value)
+                for key, value in sorted(used.items())
+                if beside.get(key) != value
+            },
             warnings=warnings,
             identity=identity,
         )
@@ -267,6 +278,7 @@ class _Loader:
             return None
         source = self._problems.source(node["config"].key_position if "config" in node else node.key_position)
         config = ConfigText(impl, implementation, source, entries)
+        config.hide_variables(self._resolver)
         for problem in config.problems():
             self._problems.add(problem)
         return config

@@ -53,9 +53,10 @@ class Manifest(Renderable):
 
     ``digest`` is the SHA-256 of the normalised content. Files, layout, order, comments, the folder and the values of
     placeholders in ``config`` make no difference. ``files`` are relative to the current folder; ``folder`` is the
-    absolute one of the first file. ``variables`` are the values of those it uses. ``warnings`` name unused keys in
-    files of variables. ``origins`` says what writes each value of the traced object: ``block`` or
-    ``defaults``, and where. ``identity`` is its ``id``, if it has one.
+    absolute one of the first file. ``variables`` are the values of those it uses; ``given`` has those of them that
+    differ from ``lancens.vars.yaml``, without secrets. ``warnings`` name unused keys in files of variables. ``origins``
+    says what writes each value of the traced object: ``block`` or ``defaults``, and where. ``identity`` is its ``id``,
+    if it has one.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Manifest(Renderable):
     thresholds: Thresholds
     catalogs: Mapping[str, ManifestCatalog]
     variables: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
     origins: Mapping[str, tuple[str, Source]] = field(default_factory=dict)
     identity: str | None = None
@@ -91,6 +93,14 @@ class Manifest(Renderable):
             for name, catalog in sorted(self.catalogs.items())
         ]
         return hashlib.sha256(repr(requests).encode()).hexdigest()
+
+    @property
+    def services(self) -> dict[str, str]:
+        """What people see of the service and root of each catalog (see ``ConfigText.shown_service``)."""
+        return {
+            name: catalog.config.shown_service(Resolver(VARIABLES_ONLY, self.variables), self.folder)
+            for name, catalog in sorted(self.catalogs.items())
+        }
 
     def expanded(self, name: str) -> str:
         """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""

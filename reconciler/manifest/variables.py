@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from reconciler.manifest.policy import OPEN, MissingFileError, Policy, UnreadableFileError, read_file
+from reconciler.manifest.policy import OPEN, VARIABLES_ONLY, MissingFileError, Policy, UnreadableFileError, read_file
 from reconciler.model.desired import Source
 from reconciler.model.display import did_you_mean
 
@@ -143,6 +143,10 @@ def _placeholder(body: str) -> Placeholder:
     return Placeholder(scheme, name, default if has_default else None)
 
 
+def _variables_in(template: Template) -> set[str]:
+    return {part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var"}
+
+
 @dataclass(frozen=True, slots=True)
 class Resolver:
     """Resolves placeholders.
@@ -152,12 +156,14 @@ class Resolver:
         variables: the values of ``${var:…}``.
         folders: of the manifest's files, without links.
         used: the names of the variables in all templates so far, defined or not.
+        secret: the names of those in credentials and in values of sensitive keys.
     """
 
     policy: Policy = OPEN
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     folders: tuple[str, ...] = ()
     used: set[str] = field(default_factory=set, repr=False, compare=False)
+    secret: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def template(self, text: str) -> Template:
         """Return the template in ``text``, and record the variables that it uses.
@@ -166,8 +172,12 @@ class Resolver:
             TemplateError: a placeholder is malformed.
         """
         template = parse_template(text)
-        self.used.update(part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var")
+        self.used.update(_variables_in(template))
         return template
+
+    def hide(self, template: Template) -> None:
+        """Record that the variables in ``template`` are secrets."""
+        self.secret.update(_variables_in(template))
 
     def name(self, text: str) -> str:
         """Return the name that ``text`` stands for; ``text`` itself if the policy resolves no variables.
@@ -179,6 +189,15 @@ class Resolver:
         if is_from_outside(text):
             raise TemplateError("a name takes variables only, such as `${var:stage}`; others are secrets")
         return self.text(template, "") if self.knows(template) else text
+
+    def shown(self, text: str) -> str:
+        """Return the template in ``text`` with its variables resolved, and other placeholders as written.
+
+        Raises:
+            TemplateError: a variable has no value.
+        """
+        known = replace(self, policy=VARIABLES_ONLY)
+        return "".join(self.text((part,), "") if known.knows((part,)) else str(part) for part in parse_template(text))
 
     def knows(self, template: Template) -> bool:
         """Return whether the policy allows every placeholder in ``template``."""

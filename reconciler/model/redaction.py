@@ -87,7 +87,9 @@ def is_sensitive(key: str, value: str) -> bool:
     return is_sensitive_key(key) or _LOOKS_SECRET.search(value) is not None
 
 
-_SECRET_PREFIXES = ("storage.", "headers.")
+SECRET_PREFIXES = ("storage.", "headers.")
+"""The prefixes of keys of a configuration whose values are secrets unless they are numbers or switches."""
+
 _SETTING = re.compile(r"true|false|[0-9.]*", re.IGNORECASE)
 
 
@@ -96,7 +98,7 @@ def is_secret_config(key: str, value: str) -> bool:
 
     Storage options and headers are, unless they are numbers or switches: those occur in ordinary text.
     """
-    is_option = key.startswith(_SECRET_PREFIXES) and not _SETTING.fullmatch(value)
+    is_option = key.startswith(SECRET_PREFIXES) and not _SETTING.fullmatch(value)
     return is_option or is_sensitive(key, value)
 
 

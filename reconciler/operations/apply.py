@@ -56,6 +56,9 @@ def check_arguments(plan: Plan, manifest: Manifest) -> None:
         raise StalePlanError("what the manifest asks of `lancens maintain` has changed since it was made")
     desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
+    if not plan.manifest.is_shown_as(reference(manifest)):
+        _check_variables(plan, manifest)
+        raise StalePlanError("`lancens.vars.yaml` has changed since it was made, or its first line was edited")
 
 
 def _check_variables(plan: Plan, manifest: Manifest) -> None:

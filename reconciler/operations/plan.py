@@ -202,8 +202,14 @@ def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
 
 def reference(manifest: Manifest) -> ManifestRef:
     """Return the plan's reference to ``manifest``."""
-    variables = {name: slow_digest(value, name) for name, value in sorted(manifest.variables.items())}
-    return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files), variables=variables)
+    return ManifestRef(
+        name=manifest.name,
+        digest=manifest.digest,
+        files=tuple(manifest.files),
+        variables={name: slow_digest(value, name) for name, value in sorted(manifest.variables.items())},
+        given=manifest.given,
+        services=manifest.services,
+    )
 
 
 _MOST_DESCRIBED = 1_000

@@ -24,6 +24,7 @@ from reconciler.output.wording import (
     field_changes,
     sort_of,
     style_of,
+    where_line,
 )
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
@@ -46,6 +47,7 @@ def render_html(plan: Plan, *, removal_notes: Mapping[Key, str]) -> str:
         "plan",
         plan=plan,
         total=total,
+        where=where_line(plan.manifest, plan.catalogs, Omissions(may_cut=False)),
         tiles=[*_tiles(plan)],
         approval=approval_line(plan_sections),
         catalogs=[(section, [*_groups(section.rows)]) for section in plan_sections],

@@ -26,6 +26,7 @@ from reconciler.output.wording import (
     labelled_location,
     set_fields,
     style_of,
+    where_line,
     word_of,
 )
 from reconciler.planner.entries import Blocked, Change, Key
@@ -116,6 +117,8 @@ class _TextWriter:
         self._omissions = Omissions(may_cut=not full)
 
     def lines(self) -> Iterator[Line]:
+        yield from self._paragraph(where_line(self._plan.manifest, self._plan.catalogs, self._omissions), "", "quiet")
+        yield []
         plan_sections = sections(self._plan, self._omissions, full=self._full)
         groups = [(section, [*self._row_cells(section.rows)]) for section in plan_sections]
         widths = self._column_widths([row for _, rows in groups for row in rows])

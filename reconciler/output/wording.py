@@ -5,8 +5,9 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from reconciler.model import display, locations
 from reconciler.model.display import count
@@ -14,7 +15,7 @@ from reconciler.model.figures import total_size
 from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
-from reconciler.planner.plan import Plan
+from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.views import column_text
 
 Entry = Change | Protection | Blocked
@@ -26,6 +27,9 @@ PROTECTED = "protected"
 BLOCKED = "blocked"
 
 _MAX_NAMED = 3
+_VARIABLES_NAMED = 5
+_LONGEST_VARIABLE = 40
+_LONGEST_SERVICE = 100
 _RARER = ("register", "move", "drop")
 _LOCATION_LABELS = {
     "create": "at",
@@ -148,6 +152,55 @@ def waiting_line(plan: Plan, catalog: str, omissions: Omissions) -> str:
     unnamed = f" and {len(waiting) - len(shown):,} more" if len(waiting) > len(shown) else ""
     verb = "waits" if len(waiting) == 1 else "wait"
     return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{unnamed}."
+
+
+def manifest_title(manifest: ManifestRef, omissions: Omissions | None = None) -> str:
+    """Return the manifest's name, and the variables that differ from `lancens.vars.yaml`; escaped.
+
+    Without ``omissions``, only a few of these are named.
+    """
+    omissions = Omissions() if omissions is None else omissions
+    shown = omissions.first([*manifest.given.items()], _VARIABLES_NAMED)
+    values = {name: omissions.shorten(display.value(text), _LONGEST_VARIABLE) for name, text in shown}
+    parts = [f"{display.key(name)} = {text}" for name, text in values.items()]
+    left_out = len(manifest.given) - len(shown)
+    parts += [count(left_out, "other variable")] if left_out else []
+    return display.name(manifest.name) + (f" ({', '.join(parts)})" if parts else "")
+
+
+class NamedCatalog(Protocol):
+    """A catalog that was read."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the manifest."""
+
+    @property
+    def impl(self) -> str:
+        """Its implementation."""
+
+
+def where_line(manifest: ManifestRef, catalogs: Iterable[NamedCatalog], omissions: Omissions) -> str:
+    """Return a manifest's title, and the services of the catalogs that were read; escaped."""
+    places = []
+    for catalog in catalogs:
+        service = omissions.shorten(display.printable(manifest.services.get(catalog.name, "")), _LONGEST_SERVICE)
+        details = ", ".join(filter(None, (display.name(catalog.impl), service)))
+        places.append(f"{display.name(catalog.name)} ({details})")
+    return manifest_title(manifest, omissions) + (f" on {_listed(places)}" if places else "")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def question(plan: Plan, verb: str) -> str:
+    """Return the question whether to carry out a plan; it begins with ``verb``."""
+    names = sorted({display.name(change.catalog) for change in plan.changes})
+    catalogs = _listed(names) if len(names) <= _MAX_NAMED else count(len(names), "catalog")
+    changes = count(len(plan.changes), "change")
+    return f"{verb} {changes} of {manifest_title(plan.manifest)} to {catalogs}? Only `yes` is accepted: "
 
 
 def read_line(plan: Plan) -> str:

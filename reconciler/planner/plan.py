@@ -21,6 +21,7 @@ from reconciler.model import display
 from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.model.json_encoding import encode_json
+from reconciler.model.redaction import REDACTED
 from reconciler.model.rendering import Renderable
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.views import Document
@@ -72,14 +73,24 @@ class CatalogSummary(Document):
 class ManifestRef(Document):
     """The manifest of a plan; paths are relative to the folder it was made in.
 
-    ``variables`` has a slow digest of the value of each variable that the manifest uses.
+    ``variables`` has a slow digest of the value of each variable that the manifest uses. ``given`` has the values of
+    those that differ from ``lancens.vars.yaml``, ``services`` the service and root of each catalog, both for people.
     """
 
     name: str
     digest: str
     files: tuple[str, ...]
     variables: Mapping[str, str] = {}
+    given: Mapping[str, str] = {}
+    services: Mapping[str, str] = {}
     upkeep: str | None = Field(default=None, description="A digest of all `maintain` settings, in a plan of jobs.")
+
+    def is_shown_as(self, other: ManifestRef) -> bool:
+        """Return whether people see the services and variables of ``other``; credentials may differ."""
+        mine, others = (
+            {name: value for name, value in each.given.items() if value != REDACTED} for each in (self, other)
+        )
+        return mine == others and self.services == other.services
 
     def differing_variables(self, other: ManifestRef) -> list[str]:
         """Return the sorted names of the variables that have another value in ``other``, or none."""

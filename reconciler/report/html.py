@@ -13,7 +13,9 @@ from reconciler.auditor.document import AuditDocument, RunSummary
 from reconciler.auditor.records import Severity
 from reconciler.model import figures
 from reconciler.model.display import count
+from reconciler.output.omissions import Omissions
 from reconciler.output.templating import render_page
+from reconciler.output.wording import where_line
 from reconciler.report import charts
 from reconciler.report.data import PageData
 
@@ -27,6 +29,7 @@ def render_html(document: AuditDocument) -> str:
         __package__,
         "report",
         document=document,
+        where=where_line(document.manifest, document.coverage, Omissions(may_cut=False)),
         severities=[severity.value for severity in Severity],
         rule_titles={rule.name: rule.title for rule in document.settings.rules},
         figures=figures,

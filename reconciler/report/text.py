@@ -8,16 +8,19 @@ from reconciler.auditor.document import AuditDocument
 from reconciler.auditor.records import Severity
 from reconciler.model import figures
 from reconciler.model.display import count
+from reconciler.output.omissions import Omissions
+from reconciler.output.wording import where_line
 
 _MAX_LISTED = 10
 
 
 def summary_lines(document: AuditDocument) -> Iterator[str]:
-    """Yield the coverage, then the findings by rule."""
+    """Yield what could not be read, where the tables are, the coverage, and the findings by rule."""
     totals, findings = document.totals, document.totals.findings
     if not document.complete:
         missing = count(len(document.failures), "part")
         yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
+    yield where_line(document.manifest, document.coverage, Omissions())
     scope = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
     data = figures.with_unknown(figures.size(totals.bytes), totals.bytes_unknown)
     yield f"Checked {count(totals.tables, 'table')} in {scope}, {data} of data."

@@ -43,7 +43,7 @@ def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 
     again = lancens(capsys, "plan", "--detailed-exitcode")
     assert again.code == 0
-    assert again.out.startswith("No changes.")
+    assert "\n\nNo changes." in again.out
 
 
 def test_a_profile_says_where_the_time_went(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import reconciler
 from reconciler.backends import registry
+from reconciler.operations.plan import reference
 from tests.cli.running import lancens
+from tests.plans import resealed
 
 MANIFEST = """\
 version: 1
@@ -34,16 +38,56 @@ def test_three_environments_come_from_one_manifest(
     for name in ("dev", "staging", "prod"):
         variables = ("--var-file", f"{name}.vars.yaml")
         saved = f"{name}.json"
-        assert lancens(capsys, "plan", *variables, "-o", saved, "--detailed-exitcode").code == 2
+        planned = lancens(capsys, "plan", *variables, "-o", saved, "--detailed-exitcode")
+        assert planned.code == 2
+        where = f"shop (environment = {name}, root = ./lakes/{name}) on lake (dir, ./lakes/{name})"
+        assert planned.out.splitlines()[0] == where
+        assert f"`lancens apply {saved} --var-file {name}.vars.yaml`" in planned.err
         others = ("--var-file", "dev.vars.yaml" if name != "dev" else "prod.vars.yaml")
         refused = lancens(capsys, "apply", saved, *others, "--auto-approve")
         assert refused.code == 1, "a plan of one environment is not applied to another"
         assert "other values of `environment`, `root`" in refused.err
-        assert lancens(capsys, "apply", saved, *variables, "--auto-approve").code == 0
+        document = json.loads(Path(saved).read_text())
+        for part, shown in (("given", dict[str, str]()), ("services", {"lake": "./lakes/other"})):
+            edited = {**document, "manifest": {**document["manifest"], part: shown}}
+            Path("edited.json").write_text(resealed(edited))
+            assert (
+                "its first line was edited" in lancens(capsys, "apply", "edited.json", *variables, "--auto-approve").err
+            )
+        applied = lancens(capsys, "apply", saved, *variables, "--auto-approve")
+        assert (applied.code, "Applied 2 of 2 changes of shop (environment = " in applied.out) == (0, True)
         assert lancens(capsys, "drift", *variables).code == 0
         table = registry.connect("dir", {"root": f"lakes/{name}"}).load_table(("features", "users"))
         assert table.properties["environment"] == name
     assert sorted(path.name for path in Path("lakes").iterdir()) == ["dev", "prod", "staging"]
+
+
+ELSEWHERE = """\
+version: 1
+name: shop
+catalogs:
+  hive:
+    impl: hive2
+    config:
+      uri: "thrift://${var:host}:${env:PORT:-9083}"
+      auth_token: "${var:pass}"
+      client.timeout: "${var:wait}"
+    namespaces: {hive: {properties: {db_password: "${var:word}"}}}
+  lake: {impl: dir, config: {root: "../${var:stage}/lake"}}
+"""
+
+
+def test_a_plan_says_where_it_is_without_a_secret(tmp_path: Path) -> None:
+    """Values that a plan and its apply may have of their own, such as credentials, stand in none of them."""
+    path = tmp_path / "lancens.yaml"
+    path.write_text(ELSEWHERE)
+    (tmp_path / "lancens.vars.yaml").write_text("wait: 5s\nstage: dev\n")
+    values = {"host": "hms.example.com", "pass": "hunter2", "word": "hunter3", "stage": "prod"}
+    shown = reference(reconciler.load(path, variables=values))
+    assert shown.given == {"host": "hms.example.com", "pass": "(redacted)", "stage": "prod", "word": "(redacted)"}
+    assert shown.services == {"hive": "thrift://hms.example.com:${env:PORT:-9083}", "lake": "../prod/lake"}
+    assert shown.is_shown_as(reference(reconciler.load(path, variables={**values, "pass": "hunter4"})))
+    assert not shown.is_shown_as(reference(reconciler.load(path, variables={**values, "stage": "dev"})))
 
 
 NAMED = """\

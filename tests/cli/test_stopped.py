@@ -46,7 +46,8 @@ def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, k
     done = ended.stderr.count("✓")
     assert done >= sum(line["entry"] == "outcome" for line in lines) > 0
     assert (
-        f"Applied {done} of 30 changes: {30 - done} failed, 0 skipped. Journal: .lancens/{journal.name}" in ended.stdout
+        f"Applied {done} of 30 changes of store: {30 - done} failed, 0 skipped. Journal: .lancens/{journal.name}"
+        in ended.stdout
     )
     assert f"the journal .lancens/{journal.name} cannot be written: File too large" in ended.stderr
 

@@ -56,6 +56,7 @@ def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFix
     ran = audit(capsys, "--out", "report", *OF_THE_LAKE)
     (data,) = (lake / "lake/data/good/data").iterdir()
     assert ran.out.splitlines() == [
+        "store on lake (dir, ./lake)",
         f"Checked 2 tables in 1 namespace of 1 catalog, {data.stat().st_size} B of data.",
         "1 error, 1 warning, 1 note:",
         "  dangling        1 error",

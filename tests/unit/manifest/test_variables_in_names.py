@@ -82,7 +82,8 @@ def without_places(plan: Plan) -> Any:
     """Return a plan as data, without the columns of its places and its variables."""
     document = json.loads(re.sub(r'"column": \d+', '"column": 0', plan.to_json()))
     del document["digest"]
-    document["manifest"].pop("variables", None)
+    for key in ("variables", "given"):
+        document["manifest"].pop(key, None)
     return document
 
 

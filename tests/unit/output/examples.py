@@ -10,7 +10,13 @@ from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.views import ObjectView, field_changes
 
 OWNER = "feature-store/lake"
-_MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))
+_MANIFEST = ManifestRef(
+    name="feature-store",
+    digest="5b" * 32,
+    files=("lancens.yaml",),
+    given={"env": "prod"},
+    services={"lake": "s3://lake", "prod": "eu-west-1"},
+)
 
 
 def at(line: int) -> Source:

@@ -86,7 +86,7 @@ def test_no_name_or_value_can_forge_a_line_of_text(plan: Plan, width: int | None
     assert len(rows) == len(entries_of(plan))
     catalogs = len({entry.catalog for entry in (*entries_of(plan), *plan.waiting)})
     at_the_margin = [line for line in lines if line and not line.startswith(" ")]
-    assert len(at_the_margin) == catalogs + bool(plan.notes) + 1
+    assert len(at_the_margin) == catalogs + bool(plan.notes) + 2
     assert at_the_margin[-1].startswith("No changes." if plan.is_empty and not plan.blocked else "Plan: ")
 
 

@@ -28,10 +28,10 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def essence(page: str) -> str:
-    """Return the body of a page, with one of the entries of each group and the number of the others."""
-    body = page.partition("<main>")[2].partition("</main>")[0]
+    """Return the header and body of a page, with one of the entries of each group and the number of the others."""
+    header, body = (page.partition(f"<{tag}")[2].partition(f"</{tag}>")[0] for tag in ("header", "main"))
     parts = re.split(r'(<details class="entry .*?\n</details>\n)', body, flags=re.DOTALL)
-    shown = []
+    shown = [header]
     for is_entry, group in groupby(
         (part for part in parts if part), key=lambda part: part.startswith('<details class="e')
     ):

@@ -69,7 +69,7 @@ def test_a_plan_shows_itself_wherever_it_comes_from(read: str) -> None:
         "print(plan)\nprint(plan._repr_html_())"
     )
     text = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert text.startswith("No changes.")
+    assert text.startswith("store\n\nNo changes.")
     assert '<iframe srcdoc="&lt;!doctype html&gt;' in text
 
 

@@ -15,6 +15,8 @@ from tests.strategies import HOSTILE
 from tests.unit.output.examples import at, change, large_plan, removals, small_plan, view
 
 EXPECTED = """\
+feature-store (env = prod) on lake (dir, s3://lake) and prod (glue, eu-west-1)
+
 lake (dir)
   ~ features/clicks        relocate    registered elsewhere              lancens.yaml:23
         location: s3://lake/old/clicks.lance -> s3://lake/clicks.lance (data stays at both)
@@ -68,7 +70,7 @@ def test_the_example_reads_as_it_should() -> None:
 
 def test_a_narrow_terminal_has_reasons_and_long_values_on_their_own_lines() -> None:
     lines = render(small_plan(), "text", width=80).splitlines()
-    assert lines[1:6] == NARROW.splitlines()
+    assert lines[4:9] == NARROW.splitlines()
 
 
 def test_full_lists_what_a_creation_sets() -> None:
@@ -83,7 +85,7 @@ def test_full_lists_what_a_creation_sets() -> None:
 
 def test_an_empty_plan_says_what_matches() -> None:
     plan = small_plan().model_copy(update={"changes": (), "guards": (), "notes": ()})
-    assert render(plan, "text").startswith("No changes. 1,260 objects in 2 ")
+    assert render(plan, "text").splitlines()[2].startswith("No changes. 1,260 objects in 2 ")
 
 
 def test_one_object_matches() -> None:
