@@ -91,10 +91,13 @@ def _count_requests() -> Callable[[], int]:
 
 
 def _read_with_lancens(catalog: str, properties: dict[str, str]) -> Callable[[], int]:
+    from reconciler.backends.glue import GlueBackend
     from reconciler.backends.registry import connect
 
     backend = connect(catalog, properties)
     backend.parallelism = IN_FLIGHT
+    if isinstance(backend, GlueBackend):
+        backend._service._client()  # noqa: SLF001 - the others' clients are made by now, too
     return lambda: len(backend.scan().tables)
 
 

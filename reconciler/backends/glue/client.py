@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
 from botocore.exceptions import HTTPClientError
 from botocore.session import get_session
+from botocore.utils import parse_timestamp
 from urllib3.exceptions import HTTPError
 
 from reconciler.backends.aws_login import credential_errors, session_without_questions
@@ -50,6 +51,7 @@ _CHECK = "check `region`, `endpoint` and the network"
 # botocore renews credentials this long before they expire; shorter sessions use a fraction of their lifetime.
 _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
+_YEAR_9999 = 253_370_764_800
 
 
 def connect(config: GlueConfig, meter: TrafficMeter, limit: RateLimit) -> tuple[GlueClient, GlueClient, Sender]:
@@ -63,6 +65,7 @@ def connect(config: GlueConfig, meter: TrafficMeter, limit: RateLimit) -> tuple[
         BotoCoreError, ClientError: see ``refusals``.
     """
     base = session_without_questions("glue")
+    base.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_time)
     session = Session(
         botocore_session=base,
         aws_access_key_id=config.access_key_id,
@@ -247,6 +250,12 @@ def _is_transient(answer: AWSResponse) -> bool:
     # moto (5.1) answers an operation that it has not got by 500 with a web page. Glue's own 500 is JSON.
     is_page = answer.status_code == 500 and is_html(answer.content, answer.headers.get("Content-Type", ""))
     return answer.status_code in _TRANSIENT_STATUSES and not is_page
+
+
+def _parse_time(value: Any) -> Any:
+    """Return a time of an entry as it came: nothing reads it, and parsing was half of a scan."""
+    is_plain = isinstance(value, int | float) and 0 <= value < _YEAR_9999
+    return value if is_plain else parse_timestamp(value)
 
 
 class _BufferedContent(io.BytesIO):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,15 @@ class TestUpdates:
         "Owner": "jane",
         "Retention": 7,
         "PartitionKeys": [{"Name": "day", "Type": "date"}],
+        "LastAccessTime": datetime(2026, 5, 4, 3, 2, 1, 500_000, UTC),
     }
+
+    def test_what_an_entry_holds_besides_stays(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
+        tables(glue, web, [lance_table("t", **self.KEPT)])
+        backend.alter_table((web, "t"), PropertyChanges({"ours": "1"}))
+        entry: Any = glue.client.get_table(DatabaseName=web, Name="t")["Table"]
+        assert {key: entry[key] for key in self.KEPT} == self.KEPT
+        assert entry["Parameters"]["ours"] == "1"
 
     def test_a_change_by_somebody_else_is_noticed(
         self, glue: GlueServer, backend: GlueBackend, web: str, monkeypatch: pytest.MonkeyPatch
