@@ -22,7 +22,20 @@ from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
 
 PARTS = (
-    *("start", "glue", "hive3", "iceberg", "unity", "declares", "evidence", "octodns", "scale", "since_last", "serve"),
+    *(
+        "start",
+        "planning",
+        "glue",
+        "hive3",
+        "iceberg",
+        "unity",
+        "declares",
+        "evidence",
+        "octodns",
+        "scale",
+        "since_last",
+        "serve",
+    ),
     *("maintain", "compaction"),
 )
 PAGE = Path(__file__).parent / "RESULTS.md"

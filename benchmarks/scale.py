@@ -53,8 +53,8 @@ def write_manifest(folder: Path, tables: int) -> Path:
     return main
 
 
-def fill_catalog(root: Path, tables: int, different: int) -> None:
-    """Write entries that the manifest owns; the first ``different`` differ from it."""
+def fill_catalog(root: Path, tables: int, different: int, *, owned: bool = True) -> None:
+    """Write entries that the manifest owns, or nobody; the first ``different`` differ from it."""
     import lance
     import lance_namespace
     import pyarrow as pa
@@ -63,7 +63,7 @@ def fill_catalog(root: Path, tables: int, different: int) -> None:
         lance_namespace.CreateNamespaceRequest(id=["seed"])
     )
     catalog = lance.dataset(str(root / "__manifest"))
-    marks = {"lancens.managed-by": "bench/lake", "lancens.keys": '["tier"]'}
+    marks = {"lancens.managed-by": "bench/lake", "lancens.keys": '["tier"]'} if owned else {}
     metadata = [json.dumps({**marks, "tier": tier}) for tier in ("gold", "silver")]
     namespaces = [f"ns{number:04}" for number in range(-(-tables // TABLES_A_NAMESPACE))]
     numbers = range(tables)
