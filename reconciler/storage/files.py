@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -173,7 +177,7 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
 def _download(session: Any, name: str) -> bytes:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch, "copy")
-        session.download_file(name, copy)
+        session.download_file(name, str(copy))
         return copy.read_bytes()
 
 
@@ -234,8 +238,9 @@ class ObjectFolder:
         if condition is None or problem is not None:
             raise UnsupportedOperationError(f"{locations.redact(uri)}: {problem}")
         with translated(self.uri, options):
-            self._reading = session_at(self.uri, options)
-            self._creating = session_at(self.uri, {**options, **condition})
+            session = _file_session_class()
+            self._reading = session(self.uri, dict(options) or None)
+            self._creating = session(self.uri, {**options, **condition})
 
     def create(self, name: str, content: bytes) -> None:
         """Create the object ``name``, and fail if there is another one."""
@@ -243,7 +248,7 @@ class ObjectFolder:
             copy = Path(scratch, "object")
             copy.write_bytes(content)
             try:
-                self._creating.upload_file(copy, name)
+                self._creating.upload_file(str(copy), name)
             except OSError:
                 # The store may have created it in an attempt whose answer was lost, and refuse the next one.
                 with suppress(OSError):
@@ -259,8 +264,26 @@ class ObjectFolder:
     def names(self, below: str | None = None) -> list[str]:
         """Return the last names of the objects and folders directly in the folder, or ``below`` it."""
         with translated(self.uri, self._options):
-            listed = self._reading.list_with_delimiter(below)
-        return sorted(name.rstrip("/").rpartition("/")[2] for name in (*listed.objects, *listed.common_prefixes))
+            listed = chain(*self._reading.list_with_delimiter(below))
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in listed)
+
+
+def _file_session_class() -> Any:
+    """Return the native class behind pylance's access to files.
+
+    Its module is loaded alone: importing pylance with pyarrow takes 0.4 s of CPU, which a journal need not wait for. A
+    later import of pylance uses it.
+    """
+    name = "lance.lance"
+    if name not in sys.modules:
+        package = find_spec("lance")
+        spec = PathFinder.find_spec(name, package.submodule_search_locations) if package is not None else None
+        if spec is None or spec.loader is None:
+            raise ModuleNotFoundError(name=name)
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name].LanceFileSession
 
 
 def session_at(folder: str, options: Mapping[str, str]) -> Any:

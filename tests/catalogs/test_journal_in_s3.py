@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +48,19 @@ def journals(endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     write_manifest(tmp_path, {"lake": lake})
     monkeypatch.chdir(tmp_path)
     return f"s3://{BUCKET}/{uuid.uuid4().hex}"
+
+
+@pytest.mark.parametrize("command", ["apply --auto-approve", "runs"])
+def test_a_journal_alone_imports_no_pylance(journals: str, tmp_path: Path, command: str) -> None:
+    write_manifest(tmp_path, {"lake": {"impl": "memory", "config": {"name": "a"}, "namespaces": {"a": {}}}})
+    code = (
+        f"import sys\nfrom reconciler.cli import main\ntry:\n    main({[*command.split(), '--journal', journals]!r})\n"
+        "except SystemExit as ended:\n    assert not ended.code, ended.code\n"
+        "heavy = {'lance', 'pyarrow', 'numpy'} & {*sys.modules}\nimport lance.file\n"
+        "print(heavy, lance.file._LanceFileSession is sys.modules['lance.lance'].LanceFileSession)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("set() True\n"), done.stderr
 
 
 def test_two_runners_see_each_others_runs(
