@@ -33,6 +33,7 @@ from reconciler.model import display
 from reconciler.model.errors import ManifestError
 from reconciler.model.redaction import is_sensitive_key, redact_value
 from reconciler.operations.manifests import load
+from reconciler.operations.revisions import manifest_in
 from reconciler.output.markdown_text import length_of
 
 _SUFFIXES = (".yaml", ".yml")
@@ -83,6 +84,15 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
         base = "it has too many files" if document.get("truncated") else _load_base(job, tree, Path(folder))
         if isinstance(base, str):
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
+        if not isinstance(base, str):
+            top = os.path.realpath(job.context.workspace)
+            job.earlier_manifest = manifest_in(
+                os.path.realpath(folder),
+                top,
+                job.inputs.manifest,
+                variables=job.variables,
+                policy=job.manifest_policy(),
+            )
         texts = {} if isinstance(base, str) else _config_texts(base)
         base_texts = {manifest.expanded(name): text for name, text in texts.items()}
         for name, after in sorted(_config_texts(manifest).items()):
@@ -182,7 +192,8 @@ def _load_base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | st
     fetched = 0
     for name, sha in tree.items():
         path = Path(name)
-        if path.suffix not in _SUFFIXES or ".." in path.parts or not any(path.is_relative_to(root) for root in roots):
+        is_below = name in job.key.files or any(path.is_relative_to(root) for root in roots)
+        if path.suffix not in _SUFFIXES or ".." in path.parts or not is_below:
             continue
         data, was_fetched = _base_content(job, workspace / path, sha)
         fetched += was_fetched

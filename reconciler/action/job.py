@@ -91,6 +91,8 @@ class Job:
         self._install_started = float(started) if re.fullmatch(r"[0-9]+\.[0-9]+", started) else None
         self.config_changes = ConfigChanges()
         """The changes of `config`, shown before the plan, and also if planning fails."""
+        self.earlier_manifest: Manifest | None = None
+        """The manifest of the base of the pull request, if it is valid."""
         self.current_plan: Plan | None = None
         """The plan that :meth:`plan` made, if it was called."""
         self.removal_notes: Mapping[Key, str] = {}
@@ -120,7 +122,7 @@ class Job:
 
         for path in self.inputs.manifest:
             self._check_inside_checkout(path, "manifest")
-        manifest = load(*self.inputs.manifest, variables=self.variables, policy=self._manifest_policy())
+        manifest = load(*self.inputs.manifest, variables=self.variables, policy=self.manifest_policy())
         for warning in manifest.warnings:
             annotate("warning", str(warning), title="lancens: unused variable")
         for catalog in manifest.catalogs.values() if self._resolves_placeholders else ():
@@ -137,7 +139,7 @@ class Job:
         """Whether placeholders of the manifest may be resolved."""
         return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
 
-    def _manifest_policy(self) -> Policy:
+    def manifest_policy(self) -> Policy:
         """Return what the manifest may read and name in this event."""
         from reconciler.manifest import UNTRUSTED, VARIABLES_ONLY, Policy
 
@@ -195,6 +197,7 @@ class Job:
 
         inputs, started = self.inputs, monotonic()
         manifest = self.manifest  # loaded before `verbatim`, in which the runner ignores masks
+        earlier = {"against": self.earlier_manifest} if inputs.engine == "local" else {}
         with self._planning_function() as make_plan:
             plan = make_plan(
                 manifest,
@@ -204,6 +207,7 @@ class Job:
                 recreate_lost=inputs.recreate_lost,
                 allow_mass_removal=True,
                 parallelism=inputs.parallelism,
+                **earlier,
             )
         self.secrets.check("the plan", plan.to_json())
         if not inputs.no_probe:

@@ -14,6 +14,7 @@ import click
 
 from reconciler.cli.results import print_line, print_progress
 from reconciler.cli.without_pandas import show_pandas
+from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, pip_requirement
 from reconciler.model.redaction import REDACTED, redact_value
@@ -223,6 +224,20 @@ class CatalogSource:
         manifest = load(*paths, variables=self.variables, policy=self.policy(checking=checking), traced=traced)
         for warning in () if is_quiet() else manifest.warnings:
             print_line(f"Warning: {warning}", err=True)
+        return manifest
+
+    def load_at(self, revision: str) -> Manifest | None:
+        """Return the manifest as it was at a git revision; print why not if there was no valid one.
+
+        Raises:
+            LancensError: git has no such revision.
+        """
+        from reconciler.operations.revisions import manifest_at
+
+        paths = self.manifests or (DEFAULT_MANIFEST,)
+        manifest = manifest_at(revision, paths, variables=self.variables, policy=self.policy())
+        if manifest is None:
+            print_progress(f"{display.printable(revision)} has no valid manifest here, so nothing was pending before.")
         return manifest
 
     def load_existing(self, select: Sequence[str] = ()) -> Manifest:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 @plan_format_option
 @full_option
 @click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`. `-` is stdout.")
+@click.option(
+    "--against", metavar="REVISION", help="Show apart what the manifest of this git revision, such as main, plans too."
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
 @click.option("--profile", metavar="FILE", help="Write the duration of each stage and catalog as JSON.")
 @metrics_option
@@ -31,6 +34,7 @@ def command(
     form: str,
     full: bool,
     out: str | None,
+    against: str | None,
     detailed_exitcode: bool,
     profile: str | None,
     run: RunMetrics,
@@ -47,7 +51,7 @@ def command(
       lancens plan
       lancens plan prod.yaml --select 'lake/features/**'
       lancens plan -o plan.json && lancens apply plan.json
-      lancens plan --format markdown > comment.md
+      lancens plan --against origin/main --format markdown > comment.md
       lancens plan fleet/ --engine spark --master 'local[8]' -o plan.json
     """
     if out == "-":
@@ -60,7 +64,9 @@ def command(
         check_folder(profile)
     if spark is not None and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
-    plan = plan_and_show(run, flags, form, full=full, spark=spark, profile_path=profile)
+    if spark is not None and against is not None:
+        raise click.UsageError("--against is for --engine local")
+    plan = plan_and_show(run, flags, form, full=full, spark=spark, profile_path=profile, against=against)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
         command = flags.source.next_command(["lancens", "apply", out], plan)

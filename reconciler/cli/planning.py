@@ -29,8 +29,10 @@ BLOCKED = 3
 """The exit code of `plan`, `apply` and `drift` if an object is blocked."""
 
 
-def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | None = None) -> tuple[Plan, Manifest]:
-    """Load the manifest, and return its plan and the manifest.
+def load_and_plan(
+    run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | None = None, against: str | None = None
+) -> tuple[Plan, Manifest]:
+    """Load the manifest, and return its plan and the manifest; ``against`` is a git revision of an earlier one.
 
     The caller must check how much the plan removes. A line on stderr says how much was read. ``run`` receives the plan
     and, unless it is made on ``spark``, the duration of each stage.
@@ -42,6 +44,7 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
         manifest = flags.source.load()
     run.manifest = manifest.name
     started = monotonic()
+    earlier = {} if against is None else {"against": flags.source.load_at(against)}
     with _planning_function(manifest, run.profile, spark) as make_plan:
         plan = run.plan = make_plan(
             manifest,
@@ -51,6 +54,7 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
             recreate_lost=flags.recreate_lost,
             allow_mass_removal=True,
             parallelism=flags.parallelism,
+            **earlier,
         )
     print_progress(f"{read_line(plan)}  {monotonic() - started:.1f} s")
     for missing in missing_roots(manifest, [catalog.name for catalog in plan.catalogs if catalog.impl == "dir"]):
@@ -124,6 +128,7 @@ def plan_and_show(
     full: bool,
     spark: SparkOptions | None = None,
     profile_path: str | None = None,
+    against: str | None = None,
 ) -> Plan:
     """Load the manifest, plan, print the plan, and then check how much it removes.
 
@@ -134,7 +139,7 @@ def plan_and_show(
     """
     from reconciler.planner.plan import check_removals
 
-    plan, manifest = load_and_plan(run, flags, spark=spark)
+    plan, manifest = load_and_plan(run, flags, spark=spark, against=against)
     profile = run.profile
     with profile.stage("removed data"):
         notes = {} if form == "json" else removal_notes(flags, plan, manifest)

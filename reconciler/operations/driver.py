@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from reconciler.manifest import collector_paused
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.desired import DesiredNamespace, DesiredTable
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
 from reconciler.model.live import Snapshot, Storage
 from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection
@@ -164,14 +164,30 @@ class LocalEngine:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Plans catalogs, each after the one that it mirrors."""
+    """Plans catalogs, each after the one that it mirrors.
+
+    ``keeps_probes``: the catalogs will be planned :meth:`again`.
+    """
 
     engine: Engine
     connections: Mapping[str, Connection]
     parallelism: int
     profile: Profile = field(default_factory=Profile)
     planning: Planning = field(default_factory=Planning)
+    keeps_probes: bool = False
     _probes: Probes = field(default_factory=Probes)
+
+    def again(self, blocks: Mapping[str, DesiredCatalog]) -> Driver:
+        """Return a driver that plans other blocks of these catalogs on what this one has read.
+
+        Raises:
+            TypeError: this one has read them on executors.
+        """
+        if not isinstance(self.engine, LocalEngine):
+            raise TypeError("only what was read in this process can be planned again")
+        connections = {name: replace(self.connections[name], desired=desired) for name, desired in blocks.items()}
+        engine = replace(self.engine, connections=connections)
+        return replace(self, engine=engine, connections=connections, planning=Planning())
 
     def plan(self, sources: Mapping[str, CatalogInput]) -> list[tuple[CatalogInput, LiveTables]]:
         """Add the plan of each catalog to ``planning``; return the catalogs as read.
@@ -207,7 +223,7 @@ class Driver:
                 for name, source in sources.items()
             }
         )
-        probes = self._probes if len(self.connections) > 1 else Probes()
+        probes = self._probes if self.keeps_probes or len(self.connections) > 1 else Probes()
         self.engine.ask(catalogs, probes)
         for name, catalog in catalogs.items():
             with self._questions(name) as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
@@ -20,11 +21,13 @@ from reconciler.operations.driver import Driver, Engine, LocalEngine
 from reconciler.operations.facts import check_selection
 from reconciler.operations.manifests import check_argument
 from reconciler.operations.profile import Profile
+from reconciler.operations.revisions import shared_blocks
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.facts import CatalogInput, PlanOptions
 from reconciler.planner.mirrors import with_sources
 from reconciler.planner.placeholders import hide_locations, restore_locations
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, check_removals
+from reconciler.planner.planning import Planning
 
 
 def plan(
@@ -37,6 +40,7 @@ def plan(
     allow_mass_removal: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
     profile: Profile | None = None,
+    against: Manifest | None = None,
 ) -> Plan:
     """Return the plan that makes the catalogs match ``manifest``; change nothing.
 
@@ -49,6 +53,7 @@ def plan(
         allow_mass_removal: make a plan that removes more than the manifest's thresholds allow.
         parallelism: how many requests and storage probes run at once.
         profile: records the duration of each stage.
+        against: an earlier manifest of the same catalogs; ``pending`` of the plan names what its plan has, too.
 
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
@@ -66,6 +71,7 @@ def plan(
         allow_mass_removal=allow_mass_removal,
         parallelism=parallelism,
         profile=profile,
+        against=against,
     )
 
 
@@ -96,12 +102,14 @@ def plan_with(
     allow_mass_removal: bool,
     parallelism: int,
     profile: Profile,
+    against: Manifest | None = None,
 ) -> Plan:
     """Return the plan that makes the catalogs match ``manifest``, read by an engine.
 
     Args:
         engine_of: returns the engine for the catalogs, given the globs of the user.
         options: how to plan.
+        against: an earlier manifest, for an engine that reads in this process.
 
     The other arguments and the errors raised are those of :func:`plan`.
     """
@@ -109,7 +117,7 @@ def plan_with(
     globs = [*options.select, *options.recreate_lost]
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
         engine = engine_of(connections, globs)
-        driver = Driver(engine, connections, parallelism, profile)
+        driver = Driver(engine, connections, parallelism, profile, keeps_probes=against is not None)
 
         def input_from(connection: Connection) -> CatalogInput:
             engine.read_ahead(connection)
@@ -117,10 +125,19 @@ def plan_with(
                 return input_of(connection, options_in(connection, options))
 
         sources = read_all(connections.values(), input_from, parallelism)
-        read = driver.plan(dict(zip(connections, sources, strict=True)))
-    check_selection(globs, read)
+        inputs = dict(zip(connections, sources, strict=True))
+        read = driver.plan(inputs)
+        check_selection(globs, read)
+        before = Planning()
+        if against is not None:
+            earlier = driver.again(shared_blocks(manifest, against, [*connections]))
+            earlier.plan(
+                {name: replace(inputs[name], desired=each.desired) for name, each in earlier.connections.items()}
+            )
+            before = earlier.planning
     with profile.stage("order"), collector_paused():
         planned = driver.planning.plan(reference(manifest), manifest.thresholds, options)
+        planned = planned.with_pending(before.plan(planned.manifest, manifest.thresholds))
         if not allow_mass_removal:
             check_removals(planned)
         return hide_locations(planned, shown_locations_of(manifest))

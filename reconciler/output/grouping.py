@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from reconciler.model import display, locations
@@ -143,19 +143,36 @@ class CatalogSection:
     """The rows of one catalog in reading order.
 
     ``name`` and ``summary`` are None for rows that stand for several catalogs. ``waiting`` is the
-    sentence about changes that wait for blocked ones, empty if there are none.
+    sentence about changes that wait for blocked ones, empty if there are none. ``is_pending``: an earlier manifest asks
+    for these rows, too.
     """
 
     name: str | None
     summary: CatalogSummary | None
     rows: Sequence[PlanRow]
     waiting: str = ""
+    is_pending: bool = False
+
+    @property
+    def when(self) -> str:
+        """The end of the section's title."""
+        return ", pending before this change" if self.is_pending else ""
 
 
 def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[CatalogSection, ...]:
-    """Return the sections of a plan, with rows of several catalogs first; ``full`` folds nothing."""
+    """Return the sections of a plan, with rows of several catalogs first; ``full`` folds nothing.
+
+    Those that were pending before come last.
+    """
+    own = [entry for entry in entries_of(plan) if entry.key not in plan.pending]
+    pending = [entry for entry in entries_of(plan) if entry.key in plan.pending]
+    later = _sections(plan.model_copy(update={"waiting": ()}), pending, omissions, full=full)
+    return (*_sections(plan, own, omissions, full=full), *(replace(section, is_pending=True) for section in later))
+
+
+def _sections(plan: Plan, entries: Iterable[Entry], omissions: Omissions, *, full: bool) -> tuple[CatalogSection, ...]:
     rows: defaultdict[str | None, list[PlanRow]] = defaultdict(list)
-    ordered = sorted(entries_of(plan), key=_sort_key)
+    ordered = sorted(entries, key=_sort_key)
     for row in ordered if full else sorted(_fold_equal(ordered), key=lambda row: _sort_key(first_of(row))):
         rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
@@ -315,8 +332,12 @@ def _without_own_names(entry: Entry) -> Entry:
 
 
 def approval_line(plan_sections: Iterable[CatalogSection]) -> str:
-    """Return the sentence that approval covers folded removals; empty if none are folded."""
+    """Return the sentence on what approval covers although it is folded or was pending; empty without such rows."""
+    plan_sections = [*plan_sections]
     removals = [row for section in plan_sections for row in section.rows if _rank(first_of(row)) == _REMOVALS]
-    if not any(isinstance(row, FoldedRow) for row in removals):
-        return ""
-    return f"Approval covers all {len(entries_in(removals)):,} removals, also those that are folded."
+    covered: list[str] = []
+    if any(isinstance(row, FoldedRow) for row in removals):
+        covered.append(f"all {len(entries_in(removals)):,} removals, also those that are folded")
+    if any(section.is_pending for section in plan_sections):
+        covered.append("what was pending before this change")
+    return f"Approval covers {' and '.join(covered)}." if covered else ""

@@ -209,9 +209,9 @@ class _CommentWriter:
             in_sight = len(rows)
         changes_from = in_sight + moved
         parts = (
-            (rows[:in_sight], False, "change"),
+            (rows[:in_sight], section.is_pending, "change"),
             (rows[in_sight:changes_from], True, "move"),
-            (rows[changes_from:], len(rows) - changes_from > FOLD_OVER, "change"),
+            (rows[changes_from:], section.is_pending or len(rows) - changes_from > FOLD_OVER, "change"),
         )
         for part, folded, word in parts:
             title = f"{count(len(part), word)} in {_section_name(section)}"
@@ -237,7 +237,7 @@ class _CommentWriter:
         blocks = [block for row in section.rows if (block := _schema_text(row, self._omissions))]
         lines = sum(block.count("\n") for block in blocks)
         title = f"Schemas of {count(len(blocks), 'table')} in {_section_name(section)}"
-        fitting = self._add_block(title, "**Schemas**\n", blocks, folded=lines > FOLD_OVER)
+        fitting = self._add_block(title, "**Schemas**\n", blocks, folded=section.is_pending or lines > FOLD_OVER)
         self._omissions.schemas += len(blocks) - fitting
 
     def _add_notes(self) -> None:

@@ -125,10 +125,13 @@ class _TextWriter:
         for section, rows in groups:
             impl = f" ({display.name(section.summary.impl)})" if section.summary else ""
             title = "In several catalogs" if section.name is None else display.name(section.name) + impl
-            yield from self._paragraph(title, "", "heading")
+            yield from self._paragraph(title + section.when, "", "heading")
             for row in rows:
                 yield from self._row_lines(row, widths)
-                yield from row.details
+                if section.is_pending and row.details and not self._full:
+                    self._omissions.rows[row.word] += 1
+                else:
+                    yield from row.details
             if section.waiting:
                 yield from self._paragraph(section.waiting, _MARGIN)
             yield []

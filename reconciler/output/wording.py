@@ -45,7 +45,7 @@ _FIELD_NAMES = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
 
 def entries_of(plan: Plan) -> list[Entry]:
     """Return all entries of a plan: blocked objects, changes, protected objects."""
-    return [*plan.blocked, *plan.changes, *plan.guards]
+    return [*plan.entries]
 
 
 def style_of(entry: Entry) -> str:

@@ -106,6 +106,11 @@ class Entry(_ObjectDocument):
         """Why, in words."""
         return words.reason(self.code, self.params)
 
+    def is_like(self, other: Entry) -> bool:
+        """Return whether both decide the same, wherever their manifests say so."""
+        apart: dict[str, Any] = {"source": None, "depends_on": ()}
+        return self.model_copy(update=apart) == other.model_copy(update=apart)
+
 
 class _StateDocument(_ObjectDocument):
     """Base of the parts with states of their object, which are saved with stand-ins for secrets."""

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import ConfigDict, Field, PrivateAttr, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from reconciler.model import display
 from reconciler.model.desired import Thresholds
@@ -23,7 +23,7 @@ from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.model.json_encoding import encode_json
 from reconciler.model.redaction import REDACTED
 from reconciler.model.rendering import Renderable
-from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
+from reconciler.planner.entries import Blocked, Change, Fingerprint, Key, Note, Protection
 from reconciler.planner.views import Document
 
 FORMAT_VERSION = "1.0"
@@ -162,6 +162,7 @@ class Plan(Renderable, Document):
     fingerprints: tuple[Fingerprint, ...] = ()
     thresholds: Thresholds = Thresholds()
     options: Options = Options()
+    _pending: frozenset[Key] = PrivateAttr(frozenset())
 
     def __str__(self) -> str:
         return type(self).renderer(self, "text")
@@ -178,6 +179,25 @@ class Plan(Renderable, Document):
     def concerned(self) -> frozenset[str]:
         """The catalogs with a change, a waiting change or a blocked object."""
         return frozenset(entry.catalog for entry in (*self.changes, *self.blocked, *self.waiting))
+
+    @property
+    def pending(self) -> frozenset[Key]:
+        """The objects whose entries an earlier manifest asks for, too; no saved plan has them."""
+        return self._pending
+
+    def with_pending(self, earlier: Plan) -> Plan:
+        """Return this plan with the entries pending that the plan of an earlier manifest has, too."""
+        before = {entry.key: entry for entry in earlier.entries}
+        plan = self.model_copy()
+        plan._pending = frozenset(  # noqa: SLF001 - of its own copy
+            entry.key for entry in self.entries if entry.key in before and entry.is_like(before[entry.key])
+        )
+        return plan
+
+    @property
+    def entries(self) -> tuple[Change | Blocked | Protection, ...]:
+        """Blocked objects, changes and protected objects."""
+        return (*self.blocked, *self.changes, *self.guards)
 
     def changes_of(self, catalog: str) -> Iterator[Change]:
         """Return the changes of one catalog, in execution order."""

@@ -1,0 +1,157 @@
+"""Load the manifest of another commit, and compare how both manifests reach their catalogs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.manifest import Manifest, Policy, read_variables
+from reconciler.manifest.files import STDIN
+from reconciler.manifest.variables import FileValue, Placeholder
+from reconciler.model.desired import DesiredCatalog, Source
+from reconciler.model.errors import LancensError
+from reconciler.operations.manifests import load
+from reconciler.planner.mirrors import with_sources
+
+_FILE_VALUE = re.compile(r"\$\{file:([^}]+?)(?::-[^}]*)?\}")
+
+
+def manifest_at(
+    revision: str, paths: Sequence[str | os.PathLike[str]], *, variables: Mapping[str, str], policy: Policy
+) -> Manifest | None:
+    """Return the manifest that ``paths`` had at a commit, with its includes and files; None without a valid one.
+
+    Raises:
+        LancensError: there is no such commit, or git cannot read it.
+    """
+    if STDIN in paths:
+        raise LancensError("the manifest is on standard input, so no commit has an earlier one; name a file")
+    real = [os.path.realpath(path) for path in paths]
+    start = next(folder for folder in (Path(real[0]), *Path(real[0]).parents) if folder.is_dir())
+    top = os.path.realpath(_git(start, "rev-parse", "--show-toplevel").rstrip("\n"))
+    try:
+        commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").strip()
+    except LancensError:
+        raise LancensError(f"git has no commit `{revision}` in {top}; fetch it, or name another one") from None
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = os.path.realpath(scratch)
+        below = [path if Path(path).is_dir() else str(Path(path).parent) for path in real]
+        files = {os.path.relpath(path, top) for path in _variable_files(variables)}
+        _write_files(top, commit, folder, lambda name: name in files or policy.may_read(f"{top}/{name}", below))
+        return manifest_in(folder, top, real, variables=variables, policy=policy)
+
+
+def manifest_in(
+    folder: str,
+    top: str,
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    variables: Mapping[str, str],
+    policy: Policy,
+) -> Manifest | None:
+    """Return the manifest in ``folder``, which has files of another commit in place of those below ``top``.
+
+    Its locations are those of this tree. Variables from files have the values of that commit. None if it is not valid.
+    """
+    moved = {path: Path(folder, os.path.relpath(path, top)) for path in _variable_files(variables)}
+    earlier: dict[str, str] = {}
+    try:
+        for path in moved.values():
+            earlier |= read_variables(str(path)) if path.is_file() else {}
+        for name, value in variables.items():
+            if not isinstance(value, FileValue):
+                earlier[name] = FileValue.at(Source("", 0), value)  # that commit need not use it
+            elif not moved[os.path.realpath(value.source.file)].is_file():
+                earlier[name] = value
+        inside = [Path(folder, os.path.relpath(os.path.realpath(path), top)) for path in paths]
+        manifest = load(*inside, variables=earlier, policy=policy)
+    except (LancensError, OSError):
+        return None
+    catalogs = {}
+    for name, catalog in manifest.catalogs.items():
+        tables = {
+            identifier: replace(table, location=top + table.location.removeprefix(folder))
+            for identifier, table in catalog.desired.tables.items()
+            if table.location is not None and table.location.startswith(f"{folder}/")
+        }
+        desired = replace(catalog.desired, tables={**catalog.desired.tables, **tables})
+        catalogs[name] = replace(catalog, desired=desired)
+    return replace(manifest, catalogs=catalogs)
+
+
+def _variable_files(variables: Mapping[str, str]) -> set[str]:
+    """Return the real paths of the files that variables come from."""
+    return {os.path.realpath(value.source.file) for value in variables.values() if isinstance(value, FileValue)}
+
+
+def shared_blocks(manifest: Manifest, base: Manifest, names: Sequence[str]) -> dict[str, DesiredCatalog]:
+    """Return the blocks of ``base`` for each catalog in ``names`` that both manifests reach and read alike."""
+    blocks = {name: base.catalogs[name].desired for name in names if _is_reached_alike(manifest, base, name)}
+    followed = {name: catalog.desired for name, catalog in base.catalogs.items()}
+    return {name: desired for name, desired in blocks.items() if with_sources(followed, [name]) <= blocks.keys()}
+
+
+def _is_reached_alike(manifest: Manifest, base: Manifest, name: str) -> bool:
+    catalog, before = manifest.catalogs[name], base.catalogs.get(name)
+    if before is None or (catalog.impl, catalog.desired.scope) != (before.impl, before.desired.scope):
+        return False
+    parts = (part for entry in catalog.config.entries for part in entry.template)
+    variables = {part.name for part in parts if isinstance(part, Placeholder) and part.scheme == "var"}
+    texts = (each.config.relative_templates(of.folder) for each, of in ((catalog, manifest), (before, base)))
+    places = catalog.config.implementation.capabilities.namespace_places
+    located = (
+        {
+            (identifier, key, value)
+            for identifier, block in each.desired.namespaces.items()
+            for key, value in block.properties.items()
+            if key in places
+        }
+        for each in (catalog, before)
+    )
+    return (
+        _are_equal(texts)
+        and _are_equal(located)
+        and all(manifest.variables.get(each) == base.variables.get(each) for each in variables)
+    )
+
+
+def _are_equal(both: Iterator[object]) -> bool:
+    return next(both) == next(both)
+
+
+def _write_files(top: str, commit: str, folder: str, is_wanted: Callable[[str], bool]) -> None:
+    """Write the wanted YAML files of a commit, and the files that they take values from, into ``folder``."""
+    index = {"GIT_INDEX_FILE": f"{folder}/.git-index"}
+    _git(top, "read-tree", commit, **index)
+    names = set(_git(top, "ls-files", "-z", **index).split("\0"))
+    manifests = [name for name in names if name.endswith((".yaml", ".yml")) and is_wanted(name)]
+    write = ("checkout-index", "-z", "--stdin", f"--prefix={folder}/")
+    _git(top, *write, stdin="\0".join(manifests), **index)
+    values = {
+        os.path.normpath(Path(name).parent / value)
+        for name in manifests
+        if (path := Path(folder, name)).is_file()
+        for value in _FILE_VALUE.findall(path.read_text("utf-8", "replace"))
+    }
+    _git(top, *write, stdin="\0".join(values & names), **index)
+
+
+def _git(folder: str | Path, *arguments: str, stdin: str = "", **environment: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own git, in the user's own repository
+            ["git", "-C", folder, *arguments],  # noqa: S607
+            input=os.fsencode(stdin),
+            capture_output=True,
+            check=False,
+            env={**os.environ, **environment},
+        )
+    except OSError as error:
+        raise LancensError(f"git cannot be started, which reads the other commit: {error.strerror}") from None
+    if done.returncode:
+        raise LancensError(f"git {arguments[0]}: {os.fsdecode(done.stderr).strip().splitlines()[0]}")
+    return os.fsdecode(done.stdout)

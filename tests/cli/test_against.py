@@ -1,0 +1,153 @@
+"""`lancens plan --against REVISION`, in a git repository."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import lancens
+
+MANIFEST = """\
+version: 1
+name: shop
+include: [teams/*.yaml]
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    namespaces:
+      features:
+        tables:
+          users: {properties: {owner: "${file:owner.txt}", stage: "${var:stage}"}}
+          near: {location: ./lake/near.lance}
+"""
+TEAM = "catalogs: {lake: {namespaces: {ads: {tables: {clicks: {}}}}}}\n"
+PENDING = "lake (dir), pending before this change\n"
+
+
+def git(*arguments: str) -> None:
+    identity = ("-c", "user.name=tester", "-c", "user.email=tester@example.com")
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture(autouse=True)
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lakes/teams").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "lakes")
+    files = {"lancens.yaml": MANIFEST, "teams/ads.yaml": TEAM, "owner.txt": "ml", "prod.vars.yaml": "stage: prod"}
+    for name, text in files.items():
+        Path(name).write_text(text)
+    git("init", "--quiet", "--initial-branch", "main")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "before")
+
+
+def edit(name: str, old: str, new: str) -> None:
+    text = Path(name).read_text()
+    assert old in text
+    Path(name).write_text(text.replace(old, new))
+
+
+def split(printed: str) -> tuple[set[str], set[str]]:
+    """Return the objects that a plan shows as its own, and those that it shows as pending."""
+    own, _, pending = printed.partition(PENDING)
+    found = tuple({line.split()[1] for line in part.splitlines() if line.startswith("  + ")} for part in (own, pending))
+    return found[0], found[1]
+
+
+EVERYTHING = {"ads", "ads/clicks", "features", "features/users", "features/near"}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "own"),
+    [
+        ("lancens.yaml", "name: shop", "# the same\nname: shop", set()),
+        ("lancens.yaml", "          near", "          far: {}\n          near", {"features/far"}),
+        ("teams/ads.yaml", "clicks: {}", "clicks: {}, imps: {}", {"ads/imps"}),
+        ("owner.txt", "ml", "ads", {"features/users"}),
+        ("prod.vars.yaml", "prod", "dev", {"features/users"}),
+        ("lancens.yaml", "root: ./lake", "root: ./lake/sub", EVERYTHING),
+        ("lancens.yaml", "name: shop", "name: market", EVERYTHING),
+    ],
+)
+def test_what_a_change_does_itself_comes_first(
+    capsys: pytest.CaptureFixture[str], name: str, old: str, new: str, own: set[str]
+) -> None:
+    edit(name, old, new)
+    if "sub" in new:
+        edit("lancens.yaml", "./lake/near", "./lake/sub/near")
+    arguments = ("--var-file", "prod.vars.yaml")
+    planned = lancens(capsys, "plan", *arguments, "--against", "main", "-o", "plan.json")
+    assert planned.code == 0, planned.err
+    found = split(planned.out)
+    assert found[0] == own
+    assert found[0] | found[1] == EVERYTHING | own
+    saved = json.loads(Path("plan.json").read_text())
+    assert saved == json.loads(lancens(capsys, "plan", *arguments, "--format", "json").out), "the saved plan is whole"
+    assert ("Approval covers what was pending before this change." in planned.out) == bool(found[1])
+    for form, shown in (("markdown", "#### `lake` (dir), pending before"), ("html", "<h2>lake, pending before")):
+        assert (shown in lancens(capsys, "plan", *arguments, "--against", "main", "--format", form).out) == bool(
+            found[1]
+        )
+    assert lancens(capsys, "apply", "plan.json", *arguments, "--auto-approve").code == 0
+    assert lancens(capsys, "drift", *arguments).code == 0
+
+
+def test_a_removal_that_was_pending_is_shown_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "apply", "--var", "stage=x", "--auto-approve").code == 0
+    edit("lancens.yaml", "          near: {location: ./lake/near.lance}\n", "")
+    git("commit", "--quiet", "--all", "--message", "remove")
+    edit("teams/ads.yaml", "clicks: {}", "imps: {}")
+    planned = lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD")
+    own, _, pending = planned.out.partition(PENDING)
+    assert "- ads/clicks" in own
+    assert "- features/near" in pending
+    assert "2 to deregister" in planned.out
+
+
+@pytest.mark.parametrize("text", ["version: 2\n", "", None])
+def test_nothing_was_pending_without_a_valid_manifest(capsys: pytest.CaptureFixture[str], text: str | None) -> None:
+    if text is None:
+        git("mv", "lancens.yaml", "other.yaml")
+    else:
+        Path("lancens.yaml").write_text(text)
+    git("commit", "--quiet", "--all", "--message", "broken")
+    Path("lancens.yaml").write_text(MANIFEST)
+    Path("other.yaml").unlink(missing_ok=True)
+    planned = lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD")
+    assert split(planned.out) == (EVERYTHING, set())
+    assert "HEAD has no valid manifest here" in planned.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--against", "nowhere"), "git has no commit `nowhere`"),
+        (("--against=--output=x",), "git has no commit `--output=x`"),
+        (("--against", "main", "--engine", "spark"), "--against is for --engine local"),
+        (("-", "--against", "main"), "on standard input"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], error: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(MANIFEST.encode())))
+    refused = lancens(capsys, "plan", "--var", "stage=x", *arguments)
+    assert refused.code == 1
+    assert error in refused.err
+
+
+def test_a_folder_without_git_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    (tmp_path / "lakes/.git").rename(tmp_path / "gone")
+    refused = lancens(capsys, "plan", "--var", "stage=x", "--against", "main")
+    assert refused.code == 1
+    assert "git rev-parse: fatal: not a git repository" in refused.err
+    monkeypatch.setenv("PATH", "")
+    assert "git cannot be started" in lancens(capsys, "plan", "--var", "stage=x", "--against", "main").err
