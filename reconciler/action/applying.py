@@ -32,7 +32,7 @@ from reconciler.operations.apply import apply as apply_to_catalogs
 from reconciler.output.wording import manifest_title
 from reconciler.planner.plan import Plan, check_blocked
 
-_OTHER_OPTIONS = "one of the inputs `select`, `adopt`, `take-over` or `recreate-lost`"
+_OTHER_OPTIONS = "one of the inputs `select`, `exclude`, `adopt`, `take-over` or `recreate-lost`"
 _WITHOUT_REVIEW = "To apply without a review, run with `require-approved-plan: false`."
 
 

@@ -96,6 +96,7 @@ def _audit_options(inputs: Inputs) -> AuditOptions:
         parallelism=inputs.parallelism,
         history=inputs.history or None,
         since_last=inputs.since_last,
+        exclude=inputs.exclude,
     )
 
 

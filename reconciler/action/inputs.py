@@ -128,6 +128,7 @@ class Inputs(BaseModel):
     command: Command = Command.PLAN
     manifest: Lines = ("lancens.yaml",)
     select: Lines = ()
+    exclude: Lines = ()
     variables: Pairs = Field({}, repr=False)
     var_file: Lines = ()
     environment: Annotated[frozenset[str], BeforeValidator(_parse_variable_names)] = frozenset()
@@ -169,7 +170,7 @@ _COMMAND_OF_INPUT: Mapping[str, Command] = {
     "stale_after": Command.AUDIT,
     "fail_on_unmanaged": Command.DRIFT,
 }
-_PLAN_OPTIONS = ("select", "adopt", "take_over", "recreate_lost")
+_PLAN_OPTIONS = ("select", "exclude", "adopt", "take_over", "recreate_lost")
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
@@ -205,7 +206,7 @@ def _check_combinations(inputs: Inputs) -> None:
         if name in explicit and command is not required:
             raise InputError(f"input `{_input_name(name)}` goes with `command: {required}`, not with `{command}`")
     for name in _PLAN_OPTIONS:
-        if name in explicit and command is Command.AUDIT:
+        if name in explicit and name != "exclude" and command is Command.AUDIT:
             raise InputError(f"input `{_input_name(name)}` does not go with `command: audit`, which plans nothing")
     for name in (*_PLAN_OPTIONS, "engine"):
         if name in explicit and inputs.plan_file:

@@ -202,6 +202,7 @@ class Job:
             plan = make_plan(
                 manifest,
                 select=inputs.select,
+                exclude=inputs.exclude,
                 adopt=inputs.adopt,
                 take_over=inputs.take_over,
                 recreate_lost=inputs.recreate_lost,

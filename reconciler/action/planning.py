@@ -176,12 +176,13 @@ def drift(job: Job) -> StepOutcome:
 def _update_issue(job: Job, plan: Plan) -> str:
     """Open or update the issue if ``plan`` has drift, otherwise close it.
 
-    Return its address, which is empty without an issue. Workflows with the same `select` share one issue.
+    Return its address, which is empty without an issue. Workflows with the same `select` and `exclude` share one issue.
     """
-    selection = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
+    globs = [sorted(globs) for globs in (job.inputs.select, job.inputs.exclude) if globs]
+    selection = digest_of([globs, bool(job.inputs.select)]) if globs else "any"
     first_line, run_url = marker("drift", job.key.digest, selection), job.context.run_url
     if not _exit_code(plan):
-        subject = "What `select` names is" if job.inputs.select else "The catalogs are"
+        subject = "What `select` and `exclude` leave is" if globs else "The catalogs are"
         return close_issue(job.github, first_line, f"{subject} what the manifest says again ([run]({run_url})).")
     prefix = display.shorten(key_prefix(job.key).replace("`", ""), _LONGEST_NAME)
     blocked = f", {len(plan.blocked):,} blocked" if plan.blocked else ""

@@ -52,7 +52,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 from reconciler.operations.connections import catalog_specs, secret_locations_of
-from reconciler.operations.plan import reference
+from reconciler.operations.plan import check_begins_with_catalog, reference
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.tasks import probe_tasks, row_tasks
 from reconciler.planner.placeholders import location_hider
@@ -80,6 +80,7 @@ class AuditOptions:
         most_tables: how many tables the document lists.
         history: the location of the runs to compare with and to append to; :func:`reconciler.auditor.run.run_audit`.
         since_last: whether to look in storage only where something changed since the last run in ``history``.
+        exclude: globs over ``catalog/namespace/table``; their matches are not opened and have no findings.
 
     Raises:
         LancensError: there is no last run without a history.
@@ -95,6 +96,7 @@ class AuditOptions:
     most_tables: int = 100_000
     history: str | None = None
     since_last: bool = False
+    exclude: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.since_last and self.history is None:
@@ -111,6 +113,7 @@ class AuditOptions:
             rules=tuple(RuleInfo.model_validate(RULES[name], from_attributes=True) for name in self.rules),
             depth=self.depth,
             limits={name: getattr(self.measures(), name) for name in LIMITS},
+            exclude=tuple(self.exclude),
         )
 
 
@@ -130,10 +133,13 @@ def audit(
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
         LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
+        SelectionError: a glob to exclude begins with no catalog of the manifest.
     """
     began = monotonic()
     suppressions = Suppressions.of(manifest, options.now.date())
-    catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
+    check_begins_with_catalog(options.exclude, manifest)
+    specs = catalog_specs(manifest, parallelism=options.parallelism)
+    catalogs = read_catalog_info(manifest, specs, options.exclude)
     with ExitStack() as stack:
         spark, entries, coverage = read_entries(engine, manifest, catalogs, stack, cache)
         evaluator = Evaluator(

@@ -12,8 +12,9 @@ from reconciler.model.capabilities import LocationPolicy, Safeguard
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
-from reconciler.model.names import Identifier, address
+from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.policies import Policies
+from reconciler.operations.plan import selection_of
 from reconciler.pipeline.reading import result_or_error
 from reconciler.storage import has_driver, resolve_location
 
@@ -47,6 +48,7 @@ class CatalogInfo:
         root_keys: the properties of namespaces that name the directory of their tables.
         mirror: the mirror of the manifest, if it is one.
         policies: what holds for its tables without a block.
+        selection: the tables to check; the others are only known to be there.
     """
 
     spec: CatalogSpec
@@ -62,6 +64,7 @@ class CatalogInfo:
     root_keys: frozenset[str] = frozenset()
     mirror: DesiredMirror | None = None
     policies: Policies = field(default_factory=Policies)
+    selection: Scope = EVERYTHING
 
     @property
     def name(self) -> str:
@@ -89,21 +92,24 @@ class Search:
     namespaces: Mapping[str, Identifier] = field(default_factory=dict)
 
 
-def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
-    """Connect to the catalogs of an audit, and return their facts by name.
+def read_catalog_info(
+    manifest: Manifest, specs: Collection[CatalogSpec], exclude: Sequence[str] = ()
+) -> dict[str, CatalogInfo]:
+    """Connect to the catalogs of an audit, and return their facts by name; ``exclude`` are globs of addresses.
 
     Raises:
         CatalogError: a catalog refuses its configuration.
     """
+    selection = selection_of((), exclude)
     catalogs = in_parallel(
-        lambda spec: _read_info(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE
+        lambda spec: _read_info(spec, manifest.catalogs[spec.name].desired, selection), specs, _CATALOGS_AT_ONCE
     )
     return {catalog.name: catalog for catalog in catalogs}
 
 
-def _read_info(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
+def _read_info(spec: CatalogSpec, desired: DesiredCatalog, selection: Scope) -> CatalogInfo:
     with spec.connect() as backend:
-        roots = result_or_error(spec, backend.roots)
+        roots, selection = result_or_error(spec, backend.roots), selection.below(spec.name)
         return CatalogInfo(
             spec=spec,
             owner=desired.owner,
@@ -118,6 +124,7 @@ def _read_info(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             root_keys=backend.capabilities().namespace_places,
             mirror=desired.mirror,
             policies=Policies(desired.policies),
+            selection=selection.folded() if backend.capabilities().folds_case else selection,
         )
 
 

@@ -66,6 +66,7 @@ class AuditSettings(_Part):
     depth: Depth = Depth.QUICK
     limits: dict[str, Count] = Field(default={}, description="What `--limit` can set.")
     rules: tuple[RuleInfo, ...] = ()
+    exclude: tuple[str, ...] = Field(default=(), description="Globs over addresses; their matches were not checked.")
 
     @property
     def text(self) -> str:

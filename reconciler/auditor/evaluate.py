@@ -139,7 +139,7 @@ class Evaluator:
             prober = TableProber(self.catalogs, stack, self.cache)
             for batch in batches:
                 all_rows = batch.to_pylist()
-                rows = [row for row in all_rows if not self._is_unread(row)]
+                rows = [row for row in all_rows if not self._is_left_out(row)]
                 stored = prober.probe(rows, self.depth)
                 columns = (
                     prober.column_mismatches(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
@@ -151,8 +151,8 @@ class Evaluator:
                 if property_drift.name in self.rules:
                     tags = prober.tags(rows, [*map(tags_to_read, records)])
                     records = [replace(record, tags=targets) for record, targets in zip(records, tags, strict=True)]
-                unread = map(_unread_row, filter(self._is_unread, all_rows))
-                yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
+                left_out = map(_left_out_row, filter(self._is_left_out, all_rows))
+                yield record_batch(chain(map(self._evaluate, records), left_out), EVALUATED)
 
     def _record(
         self, row: Row, stored: LocationContent, columns: ColumnMismatch, roots: RootIndex, mirrors: frozenset[str]
@@ -209,6 +209,10 @@ class Evaluator:
         around = (identifier[:depth] for depth in range(len(identifier) - 1, 0, -1))
         return next((teams[namespace] for namespace in around if namespace in teams), None)
 
+    def _is_left_out(self, row: Row) -> bool:
+        """Return whether a row is not to be checked, or cannot be."""
+        return not self.catalogs[row["catalog"]].selection.contains(_identifier(row)) or self._is_unread(row)
+
     def _is_unread(self, row: Row) -> bool:
         """Return whether a block's table is in a namespace that was not read.
 
@@ -256,12 +260,12 @@ class Evaluator:
         }
 
 
-def _unread_row(row: Row) -> Row:
-    """Return a row of ``EVALUATED`` for a block in an unread namespace.
+def _left_out_row(row: Row) -> Row:
+    """Return a row of ``EVALUATED`` for a block in an unread namespace, or for what is excluded.
 
     It has no finding, and its dataset is no orphan.
     """
-    known = {name: row[name] for name in ("catalog", "address", "data_place")}
+    known = {name: row.get(name) for name in ("catalog", "address", "data_place")}
     return {**known, "live": False, "closed": True, "sound": True, "suppressed": "", "findings": []}
 
 

@@ -103,9 +103,10 @@ def _read_or_make_plan(flags: PlanFlags, expected: str | None, run: RunMetrics) 
         LancensError: the digest of the saved plan is not ``expected``.
         UsageError: options would change the saved plan, or ``expected`` is set without one.
     """
-    if (flags.select or flags.adopt or flags.take_over or flags.recreate_lost) and saved_plan_paths(flags.source):
+    changes_plan = flags.select or flags.exclude or flags.adopt or flags.take_over or flags.recreate_lost
+    if changes_plan and saved_plan_paths(flags.source):
         raise click.UsageError(
-            "a saved plan is applied unchanged: leave --select, --adopt, --take-over and --recreate-lost out"
+            "a saved plan is applied unchanged: leave --select, --exclude, --adopt, --take-over and --recreate-lost out"
         )
     saved = saved_plan(flags.source)
     if saved is None:

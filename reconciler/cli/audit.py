@@ -13,7 +13,7 @@ import click
 from reconciler.auditor.records import FEW_TABLES, ROUNDS, Depth, FailOn
 from reconciler.auditor.rules import LIMITS, RULES, rules_to_apply
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
+from reconciler.cli.options import CatalogSource, catalog_options, exclude_option, parallelism_option, spark_options
 from reconciler.cli.results import print_line
 from reconciler.model.errors import LancensError
 
@@ -44,6 +44,7 @@ def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
 @catalog_options("Audit a catalog that no manifest describes.")
+@exclude_option
 @click.option("--out", metavar="DIR", help="Write the report here: HTML, JSON, SARIF, JUnit and Parquet.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
@@ -86,6 +87,7 @@ def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
 @parallelism_option("Requests to a catalog at once, of each task.")
 def command(
     source: CatalogSource,
+    exclude: tuple[str, ...],
     out: str | None,
     history: str | None,
     since_last: bool,
@@ -123,6 +125,7 @@ def command(
         parallelism=parallelism,
         history=history,
         since_last=since_last,
+        exclude=exclude,
     )
     manifest = source.load_existing()
     run.manifest = manifest.name if source.impl is None else "no manifest"  # no label holds a location

@@ -17,6 +17,7 @@ from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
     engine_options,
+    exclude_option,
     full_option,
     journal_option,
     manifest_options,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
     from reconciler.manifest import Manifest
     from reconciler.pipeline.session import SparkOptions
-    from reconciler.planner.plan import Plan, WorkLimits
+    from reconciler.planner.plan import Plan
     from reconciler.storage import Executors
 
 _SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])(iB?|B)?|B)?", re.IGNORECASE)
@@ -66,6 +67,7 @@ def _next_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
 @click.command("maintain")
 @manifest_options
 @select_option("Look only at what")
+@exclude_option
 @plan_format_option
 @full_option
 @click.option("-o", "--out", metavar="FILE", help="Save the jobs for `lancens maintain FILE`, and run none.")
@@ -83,6 +85,7 @@ def command(
     run: RunMetrics,
     source: CatalogSource,
     select: tuple[str, ...],
+    exclude: tuple[str, ...],
     form: str,
     full: bool,
     out: str | None,
@@ -116,8 +119,9 @@ def command(
     if out is not None and out != "-":
         check_plan_file(out)
     limits = WorkLimits(max_bytes=max_bytes, max_tables=max_tables)
-    changes_jobs = bool(select or out or limits != WorkLimits())
-    plan, manifest = _saved_jobs(source, changes_jobs=changes_jobs) or _plan_jobs(source, select, limits, parallelism)
+    options: Mapping[str, Any] = {"select": select, "exclude": exclude, "limits": limits}
+    changes_jobs = bool(select or exclude or out or limits != WorkLimits())
+    plan, manifest = _saved_jobs(source, changes_jobs=changes_jobs) or _plan_jobs(source, options, parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
@@ -159,7 +163,7 @@ def _saved_jobs(source: CatalogSource, *, changes_jobs: bool) -> tuple[Plan, Man
         UsageError: other options would change the saved jobs.
     """
     if changes_jobs and saved_plan_paths(source):
-        raise click.UsageError("saved jobs are carried out unchanged: leave --select, --max-… and -o out")
+        raise click.UsageError("saved jobs are carried out unchanged: leave --select, --exclude, --max-… and -o out")
     saved = saved_plan(source, jobs=True)
     if saved is None:
         return None
@@ -167,15 +171,13 @@ def _saved_jobs(source: CatalogSource, *, changes_jobs: bool) -> tuple[Plan, Man
     return plan, load_manifest_of(plan, path, source)
 
 
-def _plan_jobs(
-    source: CatalogSource, select: tuple[str, ...], limits: WorkLimits, parallelism: int
-) -> tuple[Plan, Manifest]:
+def _plan_jobs(source: CatalogSource, options: Mapping[str, Any], parallelism: int) -> tuple[Plan, Manifest]:
     """Return a plan of the jobs that the manifest needs now, and the manifest."""
     from reconciler.operations.maintain import plan_maintenance
 
     manifest = source.load()
     started = monotonic()
-    plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
+    plan = plan_maintenance(manifest, **options, parallelism=parallelism)
     datasets = sum(catalog.desired_objects for catalog in plan.catalogs)
     print_progress(f"Looked at {display.count(datasets, 'dataset')}  {monotonic() - started:.1f} s")
     return plan, manifest

@@ -341,6 +341,15 @@ def select_option(help_start: str) -> Option:
     )
 
 
+exclude_option = click.option(
+    "--exclude",
+    multiple=True,
+    metavar="GLOB",
+    shell_complete=complete_address,
+    help="Leave out what matches catalog/namespace/table, selected or not. Can be repeated.",
+)
+
+
 def out_option(help_start: str, **attributes: Any) -> Option:
     """Return the option ``-o``, received as ``out``; None is stdout."""
     return click.option(
@@ -385,6 +394,7 @@ class PlanFlags:
 
     source: CatalogSource
     select: tuple[str, ...]
+    exclude: tuple[str, ...]
     adopt: bool
     take_over: bool
     recreate_lost: tuple[str, ...]
@@ -398,6 +408,7 @@ plan_flags = combine_options(
     PlanFlags,
     manifest_options,
     select_option("Plan only what"),
+    exclude_option,
     click.option("--adopt", is_flag=True, help="Also mark unowned objects that equal their block as managed."),
     click.option("--take-over", is_flag=True, help="Claim objects that another manifest manages."),
     click.option(

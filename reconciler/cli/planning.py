@@ -49,6 +49,7 @@ def load_and_plan(
         plan = run.plan = make_plan(
             manifest,
             select=flags.select,
+            exclude=flags.exclude,
             adopt=flags.adopt,
             take_over=flags.take_over,
             recreate_lost=flags.recreate_lost,

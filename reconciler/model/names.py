@@ -66,18 +66,23 @@ def check_name(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Scope:
-    """A set of identifiers, given by globs; ``Scope(("**",))`` is everything."""
+    """A set of identifiers: the matches of globs but those of ``excluded``; ``Scope(("**",))`` is everything."""
 
     patterns: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
 
     @cached_property
     def _globs(self) -> Globs:
         return Globs((pattern, 0) for pattern in self.patterns)
 
     @cached_property
+    def _excluded_globs(self) -> Globs:
+        return Globs((pattern, 0) for pattern in self.excluded)
+
+    @cached_property
     def is_everything(self) -> bool:
         """Whether every identifier is selected, so that callers need not match each."""
-        return "**" in self.patterns
+        return "**" in self.patterns and not self.excluded
 
     @cached_property
     def outermost(self) -> frozenset[str]:
@@ -89,7 +94,11 @@ class Scope:
         """Return whether ``identifier`` itself is selected."""
         if self.is_everything:
             return True
-        return self._globs.contain(identifier)
+        return self._globs.contain(identifier) and not self.excludes(identifier)
+
+    def excludes(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` itself is excluded."""
+        return bool(self.excluded) and self._excluded_globs.contain(identifier)
 
     def reaches(self, identifier: Sequence[str]) -> bool:
         """Return whether an identifier strictly below ``identifier`` can be selected."""
@@ -99,11 +108,15 @@ class Scope:
 
     def folded(self) -> Scope:
         """Return the scope for a catalog that folds names to lower case."""
-        return Scope(tuple(pattern.lower() for pattern in self.patterns))
+        return Scope(*(tuple(pattern.lower() for pattern in globs) for globs in (self.patterns, self.excluded)))
 
     def below(self, name: str) -> Scope:
         """Return the part of the scope in the outermost namespace ``name``, for identifiers without that name."""
-        return Scope(tuple(suffix for pattern in self.patterns for suffix in _patterns_below(pattern, name)))
+        patterns, excluded = (
+            tuple(suffix for pattern in globs for suffix in _patterns_below(pattern, name))
+            for globs in (self.patterns, self.excluded)
+        )
+        return NOTHING if "**" in excluded else Scope(patterns, excluded)
 
 
 def _patterns_below(pattern: str, name: str) -> Iterable[str]:

@@ -98,6 +98,7 @@ class ReasonCode(StrEnum):
     MANIFEST_ID_DIFFERS = "manifest-id-differs"
     MIRROR_CANNOT_PLACE = "mirror-cannot-place"
     MOVED_AND_RELOCATED = "moved-and-relocated"
+    MOVE_HALF_EXCLUDED = "move-half-excluded"
     NAMED_BY_DIRECTORY = "named-by-directory"
     NAMESPACE_DISABLED = "namespace-disabled"
     NAME_HELD = "name-held"

@@ -19,7 +19,15 @@ from reconciler.model.live import LiveTable
 from reconciler.model.names import Scope
 from reconciler.operations.apply import carry_out, check_arguments, ignore_event, replan_verified
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
-from reconciler.operations.plan import check_globs, input_of, reference, selected_in, selection_of, summary_of
+from reconciler.operations.plan import (
+    check_begins_with_catalog,
+    check_globs,
+    input_of,
+    reference,
+    selected_in,
+    selection_of,
+    summary_of,
+)
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.maintenance import MaintainedTable, UpkeepBlocks, plan_jobs
 from reconciler.planner.outcome import CatalogContext
@@ -49,6 +57,7 @@ def plan_maintenance(
     manifest: Manifest,
     *,
     select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     limits: WorkLimits = _NO_LIMITS,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Plan:
@@ -57,14 +66,16 @@ def plan_maintenance(
     Args:
         manifest: its live tables with `maintain`, in a block or a policy, are looked at.
         select: globs over ``catalog/namespace/table``.
+        exclude: globs like those of ``select``; their matches are left out.
         limits: jobs beyond them are left out, with a note.
         parallelism: how many datasets are looked at at once.
 
     Raises:
         CatalogError: a catalog could not be read completely.
-        SelectionError: a glob matches no table with `maintain`.
+        SelectionError: a glob matches no table with `maintain`, or one to exclude begins with no catalog.
     """
-    selection = selection_of(select)
+    check_begins_with_catalog(exclude, manifest)
+    selection = selection_of(select, exclude)
     with_upkeep = [name for name, catalog in manifest.catalogs.items() if _has_upkeep(catalog.desired)]
     concerned = [name for name in with_upkeep if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
@@ -79,7 +90,7 @@ def plan_maintenance(
             summary_of(connection, 0, tables, len(maintained))
             for connection, (tables, maintained) in zip(connections.values(), read, strict=True)
         ]
-    options = Options(select=tuple(select), maintain=True, limits=limits)
+    options = Options(select=tuple(select), exclude=tuple(exclude), maintain=True, limits=limits)
     manifest_ref = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
     planned = plan_jobs(manifest_ref, manifest.thresholds, options, catalogs, tables)
     return hide_locations(planned, shown_locations_of(manifest))

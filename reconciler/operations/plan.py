@@ -34,6 +34,7 @@ def plan(
     manifest: Manifest,
     *,
     select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     adopt: bool = False,
     take_over: bool = False,
     recreate_lost: Sequence[str] = (),
@@ -47,6 +48,7 @@ def plan(
     Args:
         manifest: from :func:`reconciler.load`.
         select: globs over ``catalog/namespace/table``; only their matches and missing ancestors are planned.
+        exclude: globs like those of ``select``; their matches are not planned, selected or not.
         adopt: also mark unowned objects that equal their block.
         take_over: claim objects that another manifest owns.
         recreate_lost: globs like those of ``select``; matches whose data is lost get an empty dataset.
@@ -58,16 +60,25 @@ def plan(
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
         CatalogError: a catalog could not be read completely.
-        SelectionError: a glob of ``select`` matches nothing.
+        SelectionError: a glob of ``select`` or ``exclude`` matches nothing, or nothing is left.
         SafetyError: too much would be removed.
     """
     check_argument("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
-    check_argument("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
+    for name, globs in (("select", select), ("exclude", exclude)):
+        check_argument(
+            "plan", globs, (list, tuple, set, frozenset), f"a list of globs as `{name}`, such as ['lake/**']"
+        )
     profile = profile or Profile()
     return plan_with(
         lambda connections, _: LocalEngine(connections, parallelism, profile),
         manifest,
-        Options(select=tuple(select), adopt=adopt, take_over=take_over, recreate_lost=tuple(recreate_lost)),
+        Options(
+            select=tuple(select),
+            exclude=tuple(exclude),
+            adopt=adopt,
+            take_over=take_over,
+            recreate_lost=tuple(recreate_lost),
+        ),
         allow_mass_removal=allow_mass_removal,
         parallelism=parallelism,
         profile=profile,
@@ -75,7 +86,13 @@ def plan(
     )
 
 
-def drift(manifest: Manifest, *, select: Sequence[str] = (), parallelism: int = DEFAULT_PARALLELISM) -> Plan:
+def drift(
+    manifest: Manifest,
+    *,
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    parallelism: int = DEFAULT_PARALLELISM,
+) -> Plan:
     """Return how the catalogs differ from ``manifest``, as a plan with nothing adopted; change nothing.
 
     Without ``changes`` and ``blocked``, nothing differs. ``unmanaged_tables`` of its ``catalogs`` counts the tables
@@ -84,14 +101,15 @@ def drift(manifest: Manifest, *, select: Sequence[str] = (), parallelism: int = 
     Args:
         manifest: from :func:`reconciler.load`.
         select: globs over ``catalog/namespace/table``; only their matches are compared.
+        exclude: globs like those of ``select``; their matches are not compared.
         parallelism: how many requests and storage probes run at once.
 
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
         CatalogError: a catalog could not be read completely.
-        SelectionError: a glob of ``select`` matches nothing.
+        SelectionError: a glob of ``select`` or ``exclude`` matches nothing, or nothing is left.
     """
-    return plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
+    return plan(manifest, select=select, exclude=exclude, allow_mass_removal=True, parallelism=parallelism)
 
 
 def plan_with(
@@ -113,8 +131,8 @@ def plan_with(
 
     The other arguments and the errors raised are those of :func:`plan`.
     """
-    _, concerned = selected_catalogs(manifest, options.select)
-    globs = [*options.select, *options.recreate_lost]
+    _, concerned = selected_catalogs(manifest, options.select, options.exclude)
+    globs = [*options.select, *options.recreate_lost, *checkable(options.exclude, manifest, concerned)]
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
         engine = engine_of(connections, globs)
         driver = Driver(engine, connections, parallelism, profile, keeps_probes=against is not None)
@@ -164,7 +182,7 @@ def options_in(connection: Connection, options: Options) -> PlanOptions:
     return PlanOptions(
         options.adopt,
         options.take_over,
-        selected_in(connection, selection_of(options.select)),
+        selected_in(connection, selection_of(options.select, options.exclude)),
         selected_in(connection, Scope(options.recreate_lost)),
     )
 
@@ -196,18 +214,47 @@ def summary_of(connection: Connection, namespaces: int, tables: int, desired_obj
     )
 
 
-def selection_of(select: Sequence[str]) -> Scope:
-    """Return the scope of the globs of ``select``; everything if there are none."""
-    return Scope(tuple(select)) if select else EVERYTHING
+def selection_of(select: Sequence[str], exclude: Sequence[str] = ()) -> Scope:
+    """Return the scope of the globs of ``select``, everything if there are none, without those of ``exclude``."""
+    return Scope(tuple(select) or EVERYTHING.patterns, tuple(exclude))
 
 
-def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope, list[str]]:
-    """Return the scope of ``select``, and the catalogs to read for it.
+def selected_catalogs(
+    manifest: Manifest, select: Sequence[str], exclude: Sequence[str] = ()
+) -> tuple[Scope, list[str]]:
+    """Return the scope of ``select`` and ``exclude``, and the catalogs to read for it.
 
     Catalogs that they mirror are included.
+
+    Raises:
+        SelectionError: ``exclude`` leaves no catalog.
     """
-    selection = selection_of(select)
-    return selection, with_sources_of(manifest, (name for name in manifest.catalogs if selection.below(name).patterns))
+    selection = selection_of(select, exclude)
+    names = [name for name in manifest.catalogs if selection.below(name).patterns]
+    if exclude and not names:
+        raise SelectionError("`--exclude` leaves nothing of what `--select` names")
+    return selection, with_sources_of(manifest, names)
+
+
+def check_begins_with_catalog(globs: Sequence[str], manifest: Manifest) -> None:
+    """Raise SelectionError for a glob that begins with no catalog of ``manifest``."""
+    for glob in globs:
+        if not any(Scope((glob,)).below(name).patterns for name in manifest.catalogs):
+            known = ", ".join(sorted(manifest.catalogs))
+            raise SelectionError(f"`{glob}` begins with no catalog of the manifest; it has {known}")
+
+
+def checkable(exclude: Sequence[str], manifest: Manifest, read: Collection[str]) -> list[str]:
+    """Return the globs of ``exclude`` that must match something in the catalogs that were ``read``.
+
+    One that leaves a whole catalog out, or is about a catalog that was not read, need not.
+    """
+    parts = {glob: {name: Scope((glob,)).below(name) for name in manifest.catalogs} for glob in exclude}
+    return [
+        glob
+        for glob, scopes in parts.items()
+        if not any("**" in scope.patterns or (scope.patterns and name not in read) for name, scope in scopes.items())
+    ]
 
 
 def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:

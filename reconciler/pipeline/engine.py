@@ -53,6 +53,7 @@ def plan_on_spark(
     manifest: Manifest,
     *,
     select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     adopt: bool = False,
     take_over: bool = False,
     recreate_lost: Sequence[str] = (),
@@ -78,7 +79,13 @@ def plan_on_spark(
     return plan_with(
         engine_of,
         manifest,
-        Options(select=tuple(select), adopt=adopt, take_over=take_over, recreate_lost=tuple(recreate_lost)),
+        Options(
+            select=tuple(select),
+            exclude=tuple(exclude),
+            adopt=adopt,
+            take_over=take_over,
+            recreate_lost=tuple(recreate_lost),
+        ),
         allow_mass_removal=allow_mass_removal,
         parallelism=parallelism,
         profile=Profile(),

@@ -228,7 +228,8 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
         target_block = blocks.get(target) if target is not None else None
         if target_block is not None and target_block.absent:
             target_block = None
-        if select.contains(identifier) or (target_block is not None and select.contains(target_block.id)):
+        moves_away = target_block is not None and select.contains(target_block.id)
+        if select.contains(identifier) or (moves_away and not select.excludes(identifier)):
             outcomes.add(diff_namespace(context, None, namespace, renamed_to=target_block))
     return outcomes
 
@@ -240,8 +241,8 @@ def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> froze
         return frozenset()
 
     def is_selected(block: DesiredNamespace | DesiredTable) -> bool:
-        if select.contains(block.id):
-            return True
+        if select.contains(block.id) or select.excludes(block.id):
+            return select.contains(block.id)
         origin = moves.origin_of(block.id) if moves and isinstance(block, DesiredTable) else None
         return origin is not None and select.contains(origin[0])
 

@@ -97,6 +97,8 @@ def _why_blocked(
     """Return why a table cannot be moved; None when it can."""
     able = context.capabilities
     params: Params = {"name": "/".join(origin.id), "line": str(line.source)}
+    if context.select.excludes(origin.id) != context.select.excludes(desired.id):
+        return Why(ReasonCode.MOVE_HALF_EXCLUDED, params)
     foreign = context.why_foreign(origin.properties, params)
     if foreign is not None:
         return foreign

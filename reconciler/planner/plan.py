@@ -112,6 +112,7 @@ class Options(Document):
     """
 
     select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     adopt: bool = False
     take_over: bool = False
     recreate_lost: tuple[str, ...] = ()

@@ -57,6 +57,7 @@ def audit(
     parallelism: int = DEFAULT_PARALLELISM,
     history: str | None = None,
     since_last: bool = False,
+    exclude: Sequence[str] = (),
 ) -> AuditResult:
     """Return what ``lancens audit`` finds; nothing but ``history`` is written.
 
@@ -70,6 +71,7 @@ def audit(
         parallelism: how many requests each task has in flight at a catalog.
         history: the Lance dataset to append the run to; ``document.history`` is then the trend.
         since_last: whether to look only at datasets with a new version since the last run, and a share of the others.
+        exclude: globs over ``catalog/namespace/table``; their matches are not opened and have no findings.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
@@ -84,6 +86,7 @@ def audit(
         parallelism=parallelism,
         history=history,
         since_last=since_last,
+        exclude=exclude,
     )
     document = run_audit(spark, manifest, options)
     findings, tables = findings_table(document), tables_table(document)

@@ -70,9 +70,11 @@ def test_what_is_selected_has_an_issue_of_its_own(workspace: Workspace, api: Git
     for select in ("lake/features/**", "lake/other/**", ""):
         assert drift(workspace, select=select).code == 0
     assert states(api) == ["open", "open"]
+    drift(workspace, exclude="lake/other/**")
+    assert states(api) == ["open", "open", "open"]
     workspace.edit("tier: silver", "tier: gold")
     drift(workspace, select="lake/features/**")
-    assert sorted(states(api)) == ["closed", "open"]
+    assert sorted(states(api)) == ["closed", "open", "open"]
 
 
 def test_drift_fails_only_where_it_is_asked_to(workspace: Workspace) -> None:

@@ -461,8 +461,11 @@ def test_limits_leave_jobs_for_later_with_a_note(tmp_path: Path) -> None:
     assert few_bytes.is_empty
     assert [note.code for note in few_bytes.notes] == [NoteCode.JOBS_TOO_LARGE]
     assert {change.address for change in plan_maintenance(manifest, select=["lake/b"]).changes} == {"lake/b"}
+    assert {change.address for change in plan_maintenance(manifest, exclude=["lake/b"]).changes} == {"lake/a"}
     with pytest.raises(SelectionError):
         plan_maintenance(manifest, select=["lake/c"])
+    with pytest.raises(SelectionError):
+        plan_maintenance(manifest, exclude=["prod/b"])
 
 
 @pytest.mark.parametrize(("given", "shown"), [("1KB", "1,000 B"), ("1KiB", "1 KiB"), ("1k", "1 KiB"), ("2 B", "2 B")])

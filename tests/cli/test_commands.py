@@ -46,6 +46,24 @@ def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "\n\nNo changes." in again.out
 
 
+def test_what_is_excluded_stays_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    away = "  prod:\n    impl: rest\n    config: {uri: 'http://127.0.0.1:1'}\n    namespaces: {a: {}}\n"
+    Path("lancens.yaml").write_text(MANIFEST + away)
+    for globs, said in (
+        (("prod/**", "lake/features/user"), "`lake/features/user` matches no namespace and no table"),
+        (("prod/**", "other/**"), "`other/**` matches no"),
+        (("**",), "`--exclude` leaves nothing"),
+    ):
+        refused = lancens(capsys, "plan", *(word for glob in globs for word in ("--exclude", glob)))
+        assert (refused.code, said in refused.err) == (1, True), refused.err
+    excluded = ("--exclude", "prod/**", "--exclude", "lake/features/users")
+    planned = lancens(capsys, "plan", *excluded, "--select", "**", "-o", "plan.json")
+    assert (planned.code, "Plan: 1 to create, 1 to declare" in planned.out) == (0, True), planned
+    assert lancens(capsys, "apply", "plan.json", *excluded).code == 1
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    assert lancens(capsys, "drift", *excluded).code == 0
+
+
 def test_a_profile_says_where_the_time_went(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = lancens(capsys, "plan", "--profile", "profile.json")
     assert done.code == 0

@@ -52,6 +52,15 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_what_is_excluded_is_not_looked_at(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), str(lake / "lake/data/alone"))
+    ran = audit(capsys, "--exclude", "lake/ns/*", *OF_THE_LAKE)
+    assert ("Checked 0 tables" in ran.out, "orphan" in ran.out) == (True, True)
+    assert "orphan" not in audit(capsys, "--exclude", "lake/**", *OF_THE_LAKE).out
+    ran = audit(capsys, "--exclude", "prod/ns", *OF_THE_LAKE)
+    assert (ran.code, "`prod/ns` begins with no catalog" in ran.err) == (1, True)
+
+
 def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = audit(capsys, "--out", "report", *OF_THE_LAKE)
     (data,) = (lake / "lake/data/good/data").iterdir()

@@ -205,6 +205,7 @@ unhurried = settings(
     st.builds(
         Options,
         select=st.lists(st.sampled_from(["c0*/**", "*/a", "**/b", "c*/a/**"]), max_size=2),
+        exclude=st.lists(st.sampled_from(["c0*/**/b", "*/a/**", "c1*/**"]), max_size=1),
         adopt=st.booleans(),
         take_over=st.booleans(),
         recreate_lost=st.sampled_from([(), ("c*/**",)]),

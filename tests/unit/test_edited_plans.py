@@ -74,6 +74,7 @@ KNOWN: tuple[tuple[str, Any], ...] = (
     ("options", {"take_over": True}),
     ("options", {"adopt": True}),
     ("options", {"select": ["lake/**"]}),
+    ("options", {"exclude": ["lake/a/**"]}),
     ("thresholds", {"max_removal_percent": 100, "min_tables": 1000}),
     ("removable_tables", 100_000),
     ("blocked", []),

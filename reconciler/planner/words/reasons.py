@@ -134,6 +134,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.MAKES_NO_TABLES: [f"{_CANNOT_RENAME}. ", "{detail}"],
     ReasonCode.MIRROR_CANNOT_PLACE: f"{_CATALOG_CHOOSES}, but a mirrored table must be at its source's location",
     ReasonCode.MOVED_AND_RELOCATED: ("it cannot be renamed and relocated in one plan; it is at {location}"),
+    ReasonCode.MOVE_HALF_EXCLUDED: "`moved` renames {name} ({line}), and `--exclude` leaves one of the two names out",
     ReasonCode.NAMESPACE_DISABLED: "the service has disabled it, and shows nothing of what it holds",
     ReasonCode.NAMED_BY_DIRECTORY: (
         "{name} cannot be renamed: directly under the root a table is named by its directory"

@@ -132,6 +132,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ],
     ReasonCode.MOVED_AND_RELOCATED: "remove `location` from its block, apply, then put it back",
     ReasonCode.NAMESPACE_DISABLED: "enable it in the service, or leave it out with `scope`",
+    ReasonCode.MOVE_HALF_EXCLUDED: "exclude both names, or neither",
     ReasonCode.NAMED_BY_DIRECTORY: (
         f"remove {_MOVED_LINE}; rename the directory while nobody writes, or move the data into a namespace"
     ),

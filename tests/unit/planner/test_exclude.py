@@ -1,0 +1,79 @@
+"""``--exclude``: what it names stays as it is, and everything else is planned as if it were selected."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.desired import DesiredCatalog, DesiredMove
+from reconciler.model.live import Snapshot
+from reconciler.model.names import Identifier, Only, Scope
+from reconciler.model.reasons import ReasonCode
+from reconciler.planner.entries import Action
+from reconciler.planner.facts import PlanOptions
+from reconciler.planner.moves import moves_of
+from tests.plans import blocked
+from tests.soak import count
+from tests.states import identifiers, option_sets, situations
+from tests.unit.planner.building import OWNER, at, desired, live, live_table, plan_of, steps, table
+
+_GLOBS = st.sampled_from(["a/**", "**/b", "a", "b/*", "*/c", "?"]) | identifiers.map("/".join)
+
+
+def _matches(globs: list[str], name: Identifier) -> bool:
+    """Match names as the documentation says, and not with the code of lancens."""
+    forms = {"**": "(/[^/]+)*", "*": "/[^/]+", "?": "/[^/]"}
+    return any(
+        re.fullmatch("".join(forms.get(part, f"/{part}") for part in glob.split("/")), f"/{'/'.join(name)}")
+        for glob in globs
+    )
+
+
+def _is_half_of_a_move(globs: list[str], wanted: DesiredCatalog, there: Snapshot) -> bool:
+    moves = moves_of(wanted)
+    pairs = [(name, moves.target_of(name)) for name in there.tables]
+    pairs += [(name, moves.namespace_target_of(name)) for name in there.namespaces]
+    return any(to is not None and _matches(globs, name) != _matches(globs, to) for name, to in pairs)
+
+
+@given(situations(), st.lists(_GLOBS, min_size=1, max_size=2), option_sets)
+@settings(max_examples=count(60, 1_000), deadline=None)
+def test_all_but_what_is_excluded_is_planned(
+    situation: tuple[DesiredCatalog, Snapshot], globs: list[str], options: PlanOptions
+) -> None:
+    wanted, there = situation
+    plan = plan_of(wanted, there, options=replace(options, select=Scope(("**",), tuple(globs))))
+    for change in plan.changes:
+        touched = {change.identifier, change.moved_from or change.identifier}
+        assert change.action is Action.CREATE_NAMESPACE or not any(_matches(globs, name) for name in touched)
+    whole = plan_of(wanted, there, options=options)
+    assert [catalog.removable_tables for catalog in plan.catalogs] == [
+        catalog.removable_tables for catalog in whole.catalogs
+    ]
+    if _is_half_of_a_move(globs, wanted, there):
+        return
+    ends = [name for line in wanted.moves for name in (line.origin, line.to)]
+    known = {*wanted.tables, *wanted.namespaces, *there.tables, *there.namespaces, *ends}
+    selected = replace(options, select=Only(name for name in known if not _matches(globs, name)))
+    assert plan == plan_of(wanted, there, options=selected)
+
+
+@pytest.mark.parametrize(
+    ("excluded", "planned", "refused"),
+    [
+        (["a/old"], [], [("lake/a/new", ReasonCode.MOVE_HALF_EXCLUDED)]),
+        (["a/new"], [], [("lake/a/new", ReasonCode.MOVE_HALF_EXCLUDED)]),
+        (["a/**"], [], []),
+        (["b"], ["move-table a/new"], []),
+    ],
+)
+def test_half_of_a_move_is_blocked(excluded: list[str], planned: list[str], refused: list[object]) -> None:
+    line = DesiredMove(("a", "old"), ("a", "new"), at(), is_table=True)
+    wanted = replace(desired(table("a/new")), moves=(line,))
+    select = Scope(("**",), tuple(excluded))
+    plan = plan_of(wanted, live(live_table("a/old", owner=OWNER)), options=PlanOptions(select=select))
+    assert (steps(plan), blocked(plan)) == (planned, refused)
