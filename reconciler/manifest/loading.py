@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +32,7 @@ from reconciler.manifest.variables import (
     is_unresolved,
 )
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.collector import collector_paused
 from reconciler.model.desired import DesiredCatalog, Source, Suppression, Thresholds
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
@@ -72,18 +71,6 @@ def load(
             problems.raise_if_any()
         blocks = BlockReader(problems, resolver, traced)
         return _Loader(problems, resolver, blocks, content, implementations).manifest(beside, variables)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would walk millions of new objects without cycles."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def manifest_of_service(impl: str, implementation: Implementation, properties: MappingOf[str, str]) -> Manifest:

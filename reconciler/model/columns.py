@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 COMMENT = "comment"
@@ -39,6 +39,16 @@ class Column:
 
 
 Schema: TypeAlias = tuple[Column, ...]
+
+
+def with_metadata(schema: Schema, metadata_of: Callable[[Column], Mapping[str, str]]) -> Schema:
+    """Return ``schema`` with other metadata on the columns that have some.
+
+    There may be millions of columns: those without metadata are shared, not copied.
+    """
+    if not any(column.metadata for column in schema):
+        return schema
+    return tuple(replace(column, metadata=metadata_of(column)) if column.metadata else column for column in schema)
 
 
 def is_readable(name: str) -> bool:

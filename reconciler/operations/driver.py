@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from reconciler.manifest import collector_paused
+from reconciler.model.collector import collector_paused
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
 from reconciler.model.live import Snapshot, Storage

@@ -152,10 +152,12 @@ def _stale_columns(
     """Return the columns that entries show and should show, of entries where these differ."""
     to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in questions:
-        live, schema = question.live, planned_columns(question.table, facts[question.table.id].storage)
-        columns = backend.columns_to_show(schema) if schema and live is not None else None
-        if schema and columns is not None and live is not None:
-            to_show[live.id] = question.table.id, schema, columns
+        if question.live is None:
+            continue
+        schema = planned_columns(question.table, facts[question.table.id].storage)
+        columns = backend.columns_to_show(schema) if schema else None
+        if schema and columns is not None:
+            to_show[question.live.id] = question.table.id, schema, columns
     shown = backend.shown_columns(to_show) if to_show else {}
     both = {
         identifier: EntryColumns(shown[entry], _keeping_comments(schema, columns, shown[entry]))
@@ -170,7 +172,7 @@ def _keeping_comments(schema: Schema, columns: ShownColumns, shown: ShownColumns
     comments = {column.name.casefold(): column.comment for column in shown}
     origins = ((field.renamed_from or "").casefold() for field in schema)
     return tuple(
-        replace(column, comment=column.comment or comments.get(origin))
+        column if column.comment or not comments.get(origin) else replace(column, comment=comments[origin])
         for column, origin in zip(columns, origins, strict=True)
     )
 

@@ -8,7 +8,8 @@ from datetime import UTC
 from typing import Any
 
 from reconciler import storage
-from reconciler.manifest import Manifest, collector_paused
+from reconciler.manifest import Manifest
+from reconciler.model.collector import collector_paused
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import SelectionError

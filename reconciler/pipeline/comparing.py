@@ -15,8 +15,8 @@ from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from reconciler import storage
-from reconciler.manifest import collector_paused
 from reconciler.model import locations
+from reconciler.model.collector import collector_paused
 from reconciler.model.desired import DesiredTable
 from reconciler.model.errors import CatalogError
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot, Storage

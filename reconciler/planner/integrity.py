@@ -16,7 +16,7 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from reconciler.model import locations, ownership
-from reconciler.model.columns import Schema
+from reconciler.model.columns import Column, Schema, with_metadata
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
 from reconciler.model.display import count
 from reconciler.model.errors import PlanFileError, StalePlanError
@@ -354,15 +354,14 @@ def _properties(fingerprint: Fingerprint, view: ObjectView, desired: Mapping[str
 
 def _with_desired_metadata(columns: Schema, desired: Schema, table: str) -> Schema:
     """Return the columns of data with desired values in place of stand-ins; a column may have its old name."""
-    for names in (
-        {column.name: column.metadata for column in desired},
-        {column.renamed_from: column.metadata for column in desired},
-    ):
-        columns = tuple(
-            replace(column, metadata=_with_desired_values(column.metadata, names.get(column.name, {}), table))
-            for column in columns
-        )
-    return columns
+    metadata = {column.name: column.metadata for column in desired}
+    by_old_name = {column.renamed_from: column.metadata for column in desired}
+
+    def restored(column: Column) -> Mapping[str, str]:
+        shown = _with_desired_values(column.metadata, metadata.get(column.name, {}), table)
+        return _with_desired_values(shown, by_old_name.get(column.name, {}), table)
+
+    return with_metadata(columns, restored)
 
 
 def _with_desired_values(

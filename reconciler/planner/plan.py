@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, PrivateAttr, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from reconciler.model import display
+from reconciler.model.collector import collector_paused
 from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.model.json_encoding import encode_json
@@ -225,6 +226,7 @@ class Plan(Renderable, Document):
         return {"format_version": self.format_version, **document, "summary": summary}
 
     @classmethod
+    @collector_paused()
     def from_json(cls, text: str | bytes) -> Plan:
         """Return the plan that :meth:`to_json` wrote.
 

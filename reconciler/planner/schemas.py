@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reconciler.model.column_renames import sort_renames
-from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema
+from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema, with_metadata
 from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
@@ -163,11 +163,13 @@ def named_metadata(actual: Schema, desired: Schema) -> Schema:
         known = named.get(column.name, ())
         return {key: text for key, text in column.metadata.items() if key in known or key.startswith(PRIMARY_KEY)}
 
-    return tuple(replace(column, metadata=metadata(column)) for column in actual)
+    return with_metadata(actual, metadata)
 
 
 def without_renames(schema: Schema) -> Schema:
     """Return a block's columns without ``renamed_from``, as a new dataset gets them."""
+    if all(column.renamed_from is None for column in schema):
+        return schema
     return tuple(replace(column, renamed_from=None) for column in schema)
 
 

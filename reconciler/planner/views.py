@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, WrapSerializer, field_serializer
 
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Safeguard
-from reconciler.model.columns import Column, Schema, ShownColumn
+from reconciler.model.columns import Column, Schema, ShownColumn, with_metadata
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties, redact_value
 
@@ -24,7 +23,7 @@ class Document(BaseModel):
 
 
 def _serialize_without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> Any:
-    return write(tuple(replace(column, metadata=redact_properties(column.metadata)) for column in columns))
+    return write(with_metadata(columns, lambda column: redact_properties(column.metadata)))
 
 
 Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_serialize_without_secrets)]
@@ -33,9 +32,7 @@ Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_serialize_wit
 
 def concealed_columns(columns: Schema | None, address: str) -> Schema | None:
     """Return ``columns`` of the table at ``address`` with stand-ins for sensitive metadata."""
-    if columns is None or not any(column.metadata for column in columns):
-        return columns
-    return tuple(replace(column, metadata=redact_properties(column.metadata, address)) for column in columns)
+    return columns and with_metadata(columns, lambda column: redact_properties(column.metadata, address))
 
 
 class ObjectView(Document):

@@ -27,6 +27,7 @@ from reconciler.operations.listing import list_tables
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.unregistered import find_unregistered
 from reconciler.output.junit import JunitCase, junit_xml
+from tests.unit.planner.building import USERS, desired, live, plan_of, table
 
 Counting: TypeAlias = Callable[[str], list[Any]]
 
@@ -91,6 +92,12 @@ def test_the_names_of_a_catalog_are_not_copied_for_each_dataset_without_an_entry
     found = find_unregistered(DirBackend(root=str(tmp_path)), (), live, 1)
     assert sorted(found.tables) == [("t1",), ("t2",)]
     assert len(found.nameless) == 1
+
+
+def test_the_columns_of_a_schema_are_not_copied_for_each_table() -> None:
+    plan = plan_of(desired(table("a/x", schema=USERS), table("a/y", schema=USERS)), live())
+    columns = [change.after_columns for change in plan.changes if change.kind == "table"]
+    assert [each is USERS for each in columns] == [True, True]
 
 
 @pytest.mark.parametrize("glob", ["**/t{}", "**/t{}_*", "**/*_t{}", "**/*_t{}_*", "a/*/t{}_?_x", "n{}/**"])
