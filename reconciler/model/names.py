@@ -195,6 +195,17 @@ class Only(Scope):
     def _ancestors(self) -> frozenset[Identifier]:
         return frozenset(name[:depth] for name in self.identifiers for depth in range(len(name)))
 
+    def names_in(self, parent: Identifier) -> list[str]:
+        """Return the names of the identifiers directly in ``parent``."""
+        return self._names_by_parent.get(parent, [])
+
+    @cached_property
+    def _names_by_parent(self) -> dict[Identifier, list[str]]:
+        by_parent: dict[Identifier, list[str]] = {}
+        for identifier in filter(None, self.identifiers):
+            by_parent.setdefault(identifier[:-1], []).append(identifier[-1])
+        return by_parent
+
     def contains(self, identifier: Sequence[str]) -> bool:
         """Return whether ``identifier`` is one of them."""
         return tuple(identifier) in self.identifiers

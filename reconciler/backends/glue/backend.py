@@ -135,8 +135,8 @@ class GlueBackend(Backend):
         """Return the foreign tables, views and links in a database; catalogs have none."""
         return [
             structures.foreign_table((*namespace, table["Name"]), table)
-            for table in self._tables(namespace)
-            if structures.table_mismatch(table) is not None and (names is None or table["Name"] in names)
+            for table in self._tables(namespace, names)
+            if structures.table_mismatch(table) is not None
         ]
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
@@ -402,12 +402,12 @@ class GlueBackend(Backend):
             for catalog in self._service.catalogs(identifier):
                 yield catalog["Name"], structures.catalog_mismatch(catalog) is not None
 
-    def _tables(self, identifier: Identifier) -> list[TableTypeDef]:
-        """Return every table and view in a database; a catalog has none."""
+    def _tables(self, identifier: Identifier, names: Collection[str] | None = None) -> list[TableTypeDef]:
+        """Return every table and view in a database, or those of ``names``; a catalog has none."""
         if not identifier:
             return []
         try:
-            return list(self._service.tables(identifier))
+            return list(self._service.tables(identifier, names))
         except errors.NamespaceNotFoundError:
             self.load_namespace(identifier)
             return []

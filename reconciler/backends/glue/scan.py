@@ -16,7 +16,7 @@ from reconciler.backends.odd_entries import left_out_note, odd_entry, with_odd_e
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot
-from reconciler.model.names import Identifier, Scope
+from reconciler.model.names import Identifier, Only, Scope
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import DatabaseTypeDef
@@ -122,7 +122,8 @@ class _Scan:
 
     def _tables_of(self, database: Identifier) -> Iterator[tuple[Identifier, LiveTable | OddEntry]]:
         """Yield each table marked as a Lance table, or why it is left out."""
-        for table in self.service.tables(database):
+        names = self.scope.names_in(database) if isinstance(self.scope, Only) else None
+        for table in self.service.tables(database, names):
             identifier = (*database, table["Name"])
             if structures.is_marked_lance(table) and self.scope.contains(identifier):
                 reason = structures.name_mismatch(table["Name"]) or structures.table_mismatch(table)

@@ -59,6 +59,13 @@ def _patterns(names: Iterable[str]) -> Iterator[str]:
         yield pattern
 
 
+def _filters(names: Collection[str]) -> Sequence[Mapping[str, str]]:
+    """Return the parameters of GetTables that list all ``names``, and perhaps others."""
+    if not all(map(_PLAIN_NAME.fullmatch, names)):  # Glue does not document how it reads other characters in patterns
+        return [{}]
+    return [{"Expression": pattern} for pattern in _patterns(sorted(names))]
+
+
 def _account_id(holder: type_defs.CatalogTypeDef | type_defs.DatabaseTypeDef) -> str:
     return holder.get("CatalogId", "").partition(":")[0]
 
@@ -266,24 +273,27 @@ class Service:
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
-    def tables(self, database: Identifier, **filters: str) -> Iterator[type_defs.TableTypeDef]:
-        """Yield the tables and views of a database that match ``filters`` of GetTables."""
-        request = {
-            "DatabaseName": database[-1],
-            "MaxResults": _PAGE,
-            **self._in_catalog(database[:-1]),
-            **filters,
-        }
-        return self._items("GetTables", database, "TableList", request)
+    def tables(self, database: Identifier, names: Collection[str] | None = None) -> Iterator[type_defs.TableTypeDef]:
+        """Yield the tables and views of a database, or those of ``names`` that exist.
+
+        If one filter does not hold the names, the whole list is read: it may be shorter than that of several.
+        """
+        filters = [{}] if names is None else _filters(names)
+        return self._tables(database, filters if len(filters) <= 1 else [{}], names)
 
     def tables_named(self, database: Identifier, names: Collection[str]) -> Iterator[type_defs.TableTypeDef]:
-        """Yield the existing tables with these ``names``; one call reads many."""
-        plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
-        requests: list[dict[str, str]] = [{"Expression": pattern} for pattern in _patterns(plain)]
-        if len(plain) < len(names):  # Glue does not document how it reads other characters in patterns
-            requests = [{}]
-        for filters in requests:
-            yield from (table for table in self.tables(database, **filters) if table["Name"] in names)
+        """Yield the tables with these ``names``, nearly all of which exist; one call reads many."""
+        return self._tables(database, _filters(names), names)
+
+    def _tables(
+        self, database: Identifier, filters: Sequence[Mapping[str, str]], names: Collection[str] | None
+    ) -> Iterator[type_defs.TableTypeDef]:
+        request = {"DatabaseName": database[-1], "MaxResults": _PAGE, **self._in_catalog(database[:-1])}
+        wanted = None if names is None else frozenset(names)
+        for expression in filters:
+            for table in self._items("GetTables", database, "TableList", {**request, **expression}):
+                if wanted is None or table["Name"] in wanted:
+                    yield table
 
     def table(self, identifier: Identifier) -> type_defs.TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""

@@ -10,7 +10,7 @@ import pytest
 from reconciler.backends.glue import GlueBackend
 from reconciler.model.errors import InternalError, NamespaceNotFoundError, PermissionDeniedError
 from reconciler.model.live import Snapshot
-from reconciler.model.names import Scope
+from reconciler.model.names import Only, Scope
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer
@@ -53,6 +53,22 @@ class TestCalls:
             ("sales", "analytics", "other"),
         }
         assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 2, "GetTables": 2}
+
+    @pytest.mark.parametrize(
+        ("names", "pages"),
+        [(["t001", "t150", "gone"], 1), ([f"t{number:03}" for number in range(500)], 3), (["a-b"], 3)],
+    )
+    def test_few_named_tables_are_read_by_a_filter(
+        self, glue: GlueServer, backend: GlueBackend, names: list[str], pages: int
+    ) -> None:
+        glue.add_tables("web", [lance_table(f"t{number:03}") for number in range(201)])
+        glue.reset()
+        snapshot = backend.scan(Only(("web", name) for name in names))
+        assert {name for _, name in snapshot.tables} == {name for name in names if "t" in name and name < "t201"}
+        assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 1, "GetTables": pages}
+        glue.reset()
+        assert backend.foreign_tables(("web",), names) == []
+        assert glue.counts() == {"GetTables": pages}
 
     def test_an_empty_page_with_a_token_is_not_the_end(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])
