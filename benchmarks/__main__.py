@@ -18,26 +18,14 @@ from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
+from benchmarks import peers
 from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
+from benchmarks.peers import CATALOGS
 
-PARTS = (
-    *(
-        "start",
-        "planning",
-        "glue",
-        "hive3",
-        "iceberg",
-        "unity",
-        "declares",
-        "evidence",
-        "octodns",
-        "scale",
-        "since_last",
-        "serve",
-    ),
-    *("maintain", "compaction"),
-)
+PLANNING = ("start", "planning", "octodns", "scale")
+OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", "maintain", "compaction")
+PARTS = (*PLANNING, *CATALOGS, *OTHERS)
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")
 
@@ -82,12 +70,8 @@ def page(sections: Sequence[Section], about: str, seconds: float) -> str:
 
 def measure_part(name: str) -> Section:
     """Measure a part; a catalog is a part of ``peers``."""
-    from benchmarks import peers
-
     began, used = perf_counter(), _cpu_seconds()
-    section: Section = (
-        peers.section((name,)) if name in peers.CATALOGS else import_module(f"benchmarks.{name}").section()
-    )
+    section: Section = peers.section((name,)) if name in CATALOGS else import_module(f"benchmarks.{name}").section()
     cost = f" ({perf_counter() - began:.0f} s, {_cpu_seconds() - used:.0f} of CPU)"
     print(f"{section.command}{cost}", file=sys.stderr, flush=True)
     return replace(section, cost=cost)

@@ -49,7 +49,7 @@ Call = tuple[Any, ...]
 def measure(catalog: str, client: str, properties: dict[str, str], namespaces: int) -> None:
     """Read the catalog once; print the number of tables and calls, and the seconds."""
     calls: list[Call] = []
-    counted = _count_requests()
+    counted = count_requests()
     read = (
         _read_with_peer(catalog, properties, namespaces, IN_FLIGHT if client == "threads" else 1)
         if client in ("peer", "threads")
@@ -65,7 +65,7 @@ def measure(catalog: str, client: str, properties: dict[str, str], namespaces: i
     print(json.dumps({"tables": found, "calls": counted() - before, **took}))
 
 
-def _count_requests() -> Callable[[], int]:
+def count_requests() -> Callable[[], int]:
     """Count requests and Thrift messages from now on; return a function for the count."""
     import http.client
 

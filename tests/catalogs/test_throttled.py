@@ -47,10 +47,14 @@ class Throttle:
         self.accepted += 1
         return self._answer(request)
 
+    @property
+    def share(self) -> float:
+        """The share of the allowed requests that were sent until now."""
+        return self.accepted / ((self._clock.monotonic() - self._began_at) * self._rate)
+
     def check(self) -> None:
         """Check how much of the rate was used, and how many requests were refused."""
-        seconds = self._clock.monotonic() - self._began_at
-        assert self.accepted / (seconds * self._rate) >= 0.85
+        assert self.share >= 0.85
         assert 0 < self.refused <= (self.accepted + self.refused) / 10
 
 
@@ -101,7 +105,7 @@ SERVICES: dict[str, tuple[Callable[[Request], Answer], str, dict[str, str], dict
 }
 
 
-def _plan(folder: Path, impl: str, parallelism: int) -> Throttle:
+def plan_tables(folder: Path, impl: str, parallelism: int) -> Throttle:
     """Plan 400 tables; return the service."""
     answer, key, config, namespaces = SERVICES[impl]
     throttle = Throttle(answer, 20, (429, {"error": {"message": "too many", "type": "TooMany", "code": 429}}))
@@ -115,10 +119,10 @@ def _plan(folder: Path, impl: str, parallelism: int) -> Throttle:
 @pytest.mark.parametrize("impl", SERVICES)
 def test_a_plan_of_400_tables_uses_what_a_service_allows(tmp_path: Path, impl: str) -> None:
     with simulated_time():  # which stands still while several requests are on their way
-        _plan(tmp_path, impl, 1).check()
+        plan_tables(tmp_path, impl, 1).check()
 
 
-def _write_to_glue(parallelism: int) -> Throttle:
+def write_to_glue(parallelism: int) -> Throttle:
     """Create 200 tables; return the service."""
     throttle = Throttle(lambda _: (200, {}), 10, (400, {"__type": "ThrottlingException", "message": "Rate exceeded"}))
     with scripted(throttle) as server:
@@ -132,17 +136,17 @@ def _write_to_glue(parallelism: int) -> Throttle:
 
 def test_writes_to_glue_use_what_it_allows() -> None:
     with simulated_time():
-        _write_to_glue(1).check()
+        write_to_glue(1).check()
 
 
 @pytest.mark.soak
 @in_full
 @pytest.mark.parametrize("impl", SERVICES)
 def test_plans_use_what_a_service_allows_in_real_time(tmp_path: Path, impl: str) -> None:
-    _plan(tmp_path, impl, DEFAULT_PARALLELISM).check()
+    plan_tables(tmp_path, impl, DEFAULT_PARALLELISM).check()
 
 
 @pytest.mark.soak
 @in_full
 def test_writes_to_glue_use_what_it_allows_in_real_time() -> None:
-    _write_to_glue(DEFAULT_PARALLELISM).check()
+    write_to_glue(DEFAULT_PARALLELISM).check()
