@@ -101,7 +101,7 @@ def check_plan(
     stale = {key: fields for differing, _ in results for key, fields in differing.items()}
     if stale:
         raise StalePlanError(
-            f"{len(stale)} of {count(len(planned), 'object')} moved since it was made",
+            f"{len(stale)} of {count(len(planned), 'object')} changed since it was made",
             *(scrub(line, secrets) for line in _stale_lines(stale)),
             remedy="Plan again, or apply the manifest.",
         )

@@ -154,6 +154,7 @@ class NoteCode(StrEnum):
     MOVE_MATCHES_NOTHING = "move-matches-nothing"
     POLICY_NOT_APPLIED = "policy-not-applied"
     POLICY_NOT_KEPT = "policy-not-kept"
+    PROTECTED_RENAME_LIKELY = "protected-rename-likely"
     READS_ELSEWHERE = "reads-elsewhere"
     RENAMES_LIKELY = "renames-likely"
     RENAME_LIKELY = "rename-likely"

@@ -252,7 +252,7 @@ def _confirmed_leftovers(plan: Plan, connection: Connection, catalog: CatalogInp
             if change.identifier not in left and load(backend, change.kind, change.identifier) is not None
         ]
     if in_use:
-        raise StalePlanError(f"{count(len(in_use), 'leftover')} of interrupted runs moved since it was made", *in_use)
+        raise StalePlanError(f"{count(len(in_use), 'leftover')} of interrupted runs changed since it was made", *in_use)
     return {change.key for change in removals}
 
 

@@ -205,7 +205,7 @@ def replan(
     if next(_errors(plan, derived), None) is not None:
         if moved:
             raise StalePlanError(
-                f"{count(len(moved), 'location')} moved since it was made", *map(location_hider(shown), moved)
+                f"{count(len(moved), 'location')} changed since it was made", *map(location_hider(shown), moved)
             )
         # The plan shows all forms of a location as one.
         for error in _errors(saved, hide_locations(derived, shown)):

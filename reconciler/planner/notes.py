@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -20,6 +20,7 @@ from reconciler.planner.outcome import Remark
 _NAMESPACES_NAMED = 5
 _NAMES_SHOWN = 3
 _NAMESPACE, _NAME = slice(0, -1), slice(-1, None)
+_WITH_PATTERN = (NoteCode.UNMANAGED, NoteCode.KEEP_LOCATION, NoteCode.MIRRORED_BEFORE)
 
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Remark]) -> Iterator[Note]:
@@ -40,7 +41,7 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
         about: Params = {"where": scope, "count": remark.count, "name": remark.identifier[-1]}
         if topic is NoteCode.UNMANAGED:
             about |= {"owner": owner, "catalog": catalog}
-        elif topic is NoteCode.KEEP_LOCATION:
+        if topic in _WITH_PATTERN:
             about["value"] = _select_pattern(catalog, scope, remark)
         yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **remark.params})
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
@@ -107,7 +108,7 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         if left:
             params = {"name": address(catalog, line.origin), "other": address(catalog, line.to), "names": tuple(left)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_PROPERTIES, params=params)
-    hints = [*_rename_hints(source.capabilities, outcomes.changes)]
+    hints = [*_rename_hints(source.capabilities, outcomes)]
     for code, hint in hints[:_NAMES_SHOWN]:
         yield Note(catalog=catalog, code=code, params=hint)
     if len(hints) > _NAMES_SHOWN:
@@ -137,20 +138,27 @@ def _properties_left_behind(source: CatalogInput, line: DesiredMove) -> Sequence
     return sorted(key for key, value in foreign.items() if key not in places and target.properties.get(key) != value)
 
 
-def _rename_hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
+def _rename_hints(able: Capabilities, outcomes: Outcomes) -> Iterator[_Hint]:
     """Yield a hint for each removed and new table that may be one renamed table.
+
+    A protected table counts as removed: without a hint, an empty table under its new name would be made beside it.
 
     They share a location, are the only such tables of their namespace, or are the only ones of their name. Tables that
     move from a dropped namespace to a created one are one hint. Other new tables without data are listed with the
     removed tables of their namespace.
     """
+    changes = outcomes.changes
     named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
     new = [change for change in named if change.is_new and change.moved_from is None]
-    gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
+    kept = {
+        guard.identifier for guard in outcomes.guards if guard.would is Action.DEREGISTER_TABLE and not guard.source
+    }
+    removed = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
+    gone = [*kept, *(change.identifier for change in removed)]
     renames: dict[Identifier, Identifier] = {}
     taken: set[Identifier] = set()
     for pairs in (
-        _pairs_at_one_place(new, gone),
+        _pairs_at_one_place(new, removed),
         _unique_pairs(new, gone, _NAMESPACE),
         _unique_pairs(new, gone, _NAME),
     ):
@@ -166,20 +174,20 @@ def _rename_hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_
         if origin[-1] == to[-1] and origin[:-1] in dropped and to[:-1] in made:
             namespace_renames[origin[:-1], to[:-1]] += 1
         else:
-            yield _hint(origin, "deregister", to, words[to])
+            code = NoteCode.PROTECTED_RENAME_LIKELY if origin in kept else NoteCode.RENAME_LIKELY
+            yield code, _hint_params(origin, "deregister", to, words[to])
     for (origin, to), _ in sorted(namespace_renames.items()):
-        yield _hint(origin, "drop", to, "create")
+        yield NoteCode.RENAME_LIKELY, _hint_params(origin, "drop", to, "create")
     empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]
     yield from _undecided_renames(
         able,
         [name for name in empty if name not in taken],
-        [change.identifier for change in gone if change.identifier not in renames],
+        [name for name in gone if name not in renames],
     )
 
 
-def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> _Hint:
-    params: Params = {"name": "/".join(origin), "does": goes, "other": "/".join(to), "other_does": comes}
-    return NoteCode.RENAME_LIKELY, params
+def _hint_params(origin: Identifier, goes: str, to: Identifier, comes: str) -> Params:
+    return {"name": "/".join(origin), "does": goes, "other": "/".join(to), "other_does": comes}
 
 
 def _undecided_renames(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
@@ -219,11 +227,11 @@ def _pairs_at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterat
 
 
 def _unique_pairs(
-    new: Sequence[Change], gone: Sequence[Change], part: slice
+    new: Sequence[Change], gone: Sequence[Identifier], part: slice
 ) -> Iterator[tuple[Identifier, Identifier]]:
     """Yield the old and new name where ``part`` of the identifier is unique among both lists."""
-    comes, goes = (Counter(change.identifier[part] for change in changes) for changes in (new, gone))
-    by_part = {change.identifier[part]: change.identifier for change in gone}
+    comes, goes = Counter(change.identifier[part] for change in new), Counter(name[part] for name in gone)
+    by_part = {name[part]: name for name in gone}
     for change in new:
         key = change.identifier[part]
         if comes[key] == 1 and goes[key] == 1:

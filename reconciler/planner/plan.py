@@ -22,6 +22,7 @@ from reconciler.model.collector import collector_paused
 from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.model.json_encoding import encode_json
+from reconciler.model.reasons import NoteCode
 from reconciler.model.redaction import REDACTED
 from reconciler.model.rendering import Renderable
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Key, Note, Protection
@@ -307,6 +308,10 @@ def check_blocked(plan: Plan) -> None:
         )
 
 
+_RENAMES = (NoteCode.RENAME_LIKELY, NoteCode.RENAME_UNDECIDED, NoteCode.RENAMES_LIKELY)
+"""Notes that say how to keep what would be removed."""
+
+
 def check_removals(plan: Plan) -> None:
     """Refuse a plan that removes too much of a catalog.
 
@@ -319,7 +324,9 @@ def check_removals(plan: Plan) -> None:
     """
     reasons = [reason for catalog in plan.catalogs for reason in _excess_removals(plan.thresholds, catalog)]
     if reasons:
-        raise SafetyError(*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal.")
+        renames = [note.message for note in plan.notes if note.code in _RENAMES]
+        allowed = "Nothing was changed. If this is meant, allow it with --allow-mass-removal."
+        raise SafetyError(*reasons, allowed, *renames)
 
 
 def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> bool:

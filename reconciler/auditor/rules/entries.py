@@ -101,8 +101,8 @@ def unmanaged(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     yield Verdict(
         "it is in the catalog, and no manifest manages it",
-        f"`lancens import --catalog {record.catalog}` writes its block; put that into the manifest. Leave the "
-        "table alone if others manage it.",
+        f"`lancens import --select '{record.address}'` writes its block; put that into the manifest. Leave the table "
+        "alone if others manage it.",
     )
 
 

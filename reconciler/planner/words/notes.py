@@ -13,7 +13,7 @@ def _undecided_rename(params: Params) -> str:
     new = _one_of(params.get("added", ()), params.get("count", 0))
     gone = _one_of(params.get("names", ()), params.get("more", 0))
     return (
-        f"{new} (new) may be {gone} (deregister) under "
+        f"{new} (new) may be {gone} (no longer in the manifest) under "
         "another name. To keep the data under its new name, write in the catalog's block: "
         f"moved: [{{from: {params.get('name')}, to: {params.get('other')}}}]"
     )
@@ -27,8 +27,8 @@ def _one_of(names: tuple[str, ...], count: int) -> str:
 
 NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.UNMANAGED: (
-        "{count:table} in {where} {count:is|are} not managed by {owner}; `lancens import --catalog {catalog}` shows "
-        "{count:it|them}."
+        "{count:table} in {where} {count:is|are} not managed by {owner}; `lancens list --unmanaged "
+        "'{value}'` shows {count:it|them}."
     ),
     NoteCode.ADOPTABLE: (
         "{count:object} in {where} {count:equals its block|equal their blocks} but {count:is|are} not marked as "
@@ -88,11 +88,12 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.MIRRORED_BEFORE: (
         (
             "{where}/{name} was mirrored from {mirror}; no `mirror` names it any more, and its entry stays. "
-            "`lancens import --append` writes its block; `absent: true` removes it."
+            "`lancens import --append lancens.yaml --select '{value}'` writes its block; `absent: true` removes it."
         ),
         (
             "{count:table} in {where} were mirrored from {mirror}; no `mirror` names them any more, and their entries "
-            "stay. `lancens import --append` writes their blocks; `absent: true` removes a table."
+            "stay. `lancens import --append lancens.yaml --select '{value}'` writes their blocks; `absent: true` "
+            "removes a table."
         ),
     ),
     NoteCode.HIDDEN: (
@@ -157,6 +158,11 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.RENAME_LIKELY: (
         "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data under its new name, "
         "write in the catalog's block: moved: [{{from: {name}, to: {other}}}]"
+    ),
+    NoteCode.PROTECTED_RENAME_LIKELY: (
+        "{other} ({other_does}) and {name}, which is protected and stays, look like a rename. To keep the data under "
+        "its new name, write `protect: false` in the block of {other}, and in the catalog's block: "
+        "moved: [{{from: {name}, to: {other}}}]"
     ),
     NoteCode.RENAME_UNDECIDED: _undecided_rename,
     NoteCode.SCAN: "{detail}",

@@ -142,7 +142,7 @@ def small_plan() -> Plan:
             Note(
                 catalog="prod",
                 code=NoteCode.UNMANAGED,
-                params={"where": "prod", "count": 7, "owner": "feature-store", "catalog": "prod"},
+                params={"where": "prod", "count": 7, "owner": "feature-store", "catalog": "prod", "value": "prod/**"},
             ),
         ),
     )

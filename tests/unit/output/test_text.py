@@ -39,7 +39,7 @@ prod (glue)
         + column score: float32
 
 Notes
-  prod: 7 tables in prod are not managed by feature-store; `lancens import --catalog prod` shows them.
+  prod: 7 tables in prod are not managed by feature-store; `lancens list --unmanaged 'prod/**'` shows them.
 
 Plan: 2 to create, 0 to declare, 1 to register, 3 to update, 1 to deregister. 1 protected. No data is deleted.
 """

@@ -526,7 +526,7 @@ def test_a_table_that_nobody_manages() -> None:
     record = replace(SOUND, desired=None, live=unmarked(color="red"))
     finding = only(record, "unmanaged", *OF_ENTRIES)
     assert (finding.severity, finding.owner) == (Severity.NOTE, None)
-    assert "`lancens import --catalog lake`" in finding.remedy
+    assert "`lancens import --select 'lake/" in finding.remedy
 
 
 @pytest.mark.parametrize(

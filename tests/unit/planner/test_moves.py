@@ -410,6 +410,19 @@ def test_what_cannot_be_told_apart_is_told_together() -> None:
     assert undecided(desired(table("a/new", location="/data/a/new.lance")), two, storage=data) == []
 
 
+def test_a_protected_table_that_leaves_the_manifest_is_a_hint_as_well() -> None:
+    """It stays, and an empty table would be made beside it."""
+    there = live(live_table("features/people", owner=OWNER, protect=True))
+    plan = plan_of(desired(table("features/clients", schema=USERS)), there, capabilities=IN_PLACE)
+    assert steps(plan) == ["create-table features/clients"]
+    found = noted(plan, "name", "other")
+    assert found == [(NoteCode.PROTECTED_RENAME_LIKELY, "features/people", "features/clients")]
+    two = live(*(live_table(f"a/{name}", owner=OWNER, protect=name == "x") for name in "xy"))
+    assert undecided(desired(table("a/new")), two)[0][2:] == (("a/x", "a/y"), 2, "a/OLD", "a/new")
+    absent = desired(table("features/clients"), table("features/people", absent=True))
+    assert noted(plan_of(absent, there, capabilities=IN_PLACE), "name") == []
+
+
 def test_nothing_is_told_of_what_cannot_be_moved_or_is_absent() -> None:
     said = desired(table("a/new"), table("a/x", absent=True))
     assert hints(said, live(live_table("a/x", owner=OWNER))) == []

@@ -7,7 +7,7 @@ import pytest
 from reconciler.model.desired import Prune, Thresholds
 from reconciler.model.errors import SafetyError
 from reconciler.planner.plan import check_removals
-from tests.unit.planner.building import OWNER, desired, live, live_table, plan_of, table
+from tests.unit.planner.building import OWNER, desired, live, live_namespace, live_table, plan_of, table
 
 TEN = [f"t{number}" for number in range(10)]
 
@@ -19,6 +19,13 @@ def test_thirty_percent_is_allowed_and_more_is_not() -> None:
         check_removals(plan_of(desired(*map(table, TEN[4:])), there))
     assert "deregister 4 of 10 tables (40%)" in str(error.value)
     assert "--allow-mass-removal" in str(error.value)
+
+
+def test_the_error_ends_with_the_line_that_keeps_the_data() -> None:
+    there = live(live_namespace("old", owner=OWNER), *(live_table(f"old/{path}", owner=OWNER) for path in TEN))
+    with pytest.raises(SafetyError) as error:
+        check_removals(plan_of(desired(*(table(f"new/{path}") for path in TEN)), there))
+    assert str(error.value).endswith("write in the catalog's block: moved: [{from: old, to: new}]")
 
 
 def test_a_share_just_over_the_limit_also_reads_so() -> None:

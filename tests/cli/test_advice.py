@@ -1,0 +1,78 @@
+"""What a plan advises is done as it says, and then there is nothing more to do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends import registry
+from tests.cli.running import lancens
+
+MANIFEST = "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
+TABLE = "schema: [{name: id, type: int64}]"
+
+
+def note(capsys: pytest.CaptureFixture[str], code: str) -> str:
+    """Return what the only note with this code says in the text of a plan, which has it in the same words."""
+    plan = json.loads(lancens(capsys, "plan", "--format", "json", "--allow-mass-removal").out)
+    [found] = [each["message"] for each in plan["notes"] if each["code"] == code]
+    assert found in lancens(capsys, "plan", "--allow-mass-removal").out
+    return str(found)
+
+
+def locations(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    found = json.loads(lancens(capsys, "list", "--format", "json").out)
+    return {each["address"]: each["location"] for each in found}
+
+
+def test_a_protected_table_is_renamed_as_the_note_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = folder / "lancens.yaml"
+    blocks = f"    namespaces: {{features: {{tables: {{NAME: {{{TABLE}, protect: true}}}}}}}}\n"
+    manifest.write_text(MANIFEST + blocks.replace("NAME", "people"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    before = locations(capsys)
+    manifest.write_text(MANIFEST + blocks.replace("NAME", "clients"))
+    advice = note(capsys, "protected-rename-likely")
+    [line] = re.findall(r"moved: \[.*\]$", advice)
+    assert "write `protect: false` in the block of features/clients" in advice
+    moved = f"{MANIFEST}    {line}\n{blocks.replace('NAME', 'clients')}"
+    manifest.write_text(moved.replace("protect: true", "protect: false"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert [*locations(capsys).items()] == [("lake/features/clients", before["lake/features/people"])]
+    manifest.write_text(moved)
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
+
+
+def test_a_rename_that_removes_too_much_is_done_as_the_error_says(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = folder / "lancens.yaml"
+    tables = ", ".join(f"t{number}: {{{TABLE}}}" for number in range(10))
+    blocks = f"    namespaces: {{NAME: {{tables: {{{tables}}}}}}}\n"
+    manifest.write_text(MANIFEST + blocks.replace("NAME", "old"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    before = {*locations(capsys).values()}
+    manifest.write_text(MANIFEST + blocks.replace("NAME", "new"))
+    refused = lancens(capsys, "plan")
+    assert refused.code == 1
+    line = refused.err.rstrip().splitlines()[-1].partition("in the catalog's block: ")[2]
+    assert line in refused.out, "the plan above has printed it"
+    manifest.write_text(f"{MANIFEST}    {line}\n{blocks.replace('NAME', 'new')}")
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert {*locations(capsys).values()} == before
+    assert lancens(capsys, "drift").code == 0
+
+
+def test_commands_in_notes_show_and_add_what_they_are_about(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lancens.yaml").write_text(f"{MANIFEST}    namespaces: {{a: {{}}, b: {{}}}}\n")
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    backend = registry.connect("dir", {"root": str(folder / "lake")})
+    for name in (("a", "x"), ("a", "y")):
+        backend.insert_table(name, str(folder / f"lake/{name[1]}.lance"), {})
+    [command] = re.findall("`lancens (.*?)`", note(capsys, "unmanaged"))
+    assert "2 of 2 tables" in lancens(capsys, *shlex.split(command)).out
