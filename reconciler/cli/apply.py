@@ -9,13 +9,15 @@ import click
 
 from reconciler.applier.report import ApplyReport
 from reconciler.cli.confirming import confirm_and_run, print_summary
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     PlanFlags,
+    PlanView,
     format_option,
-    full_option,
     journal_option,
     plan_flags,
+    text_view_options,
 )
 from reconciler.cli.planning import BLOCKED, load_and_plan, print_plan, removal_notes
 from reconciler.cli.saved_plans import load_manifest_of, saved_plan, saved_plan_paths
@@ -31,9 +33,9 @@ _BLOCKED = (
 )
 
 
-@click.command("apply")
+@click.command("apply", cls=GroupedCommand)
 @plan_flags
-@full_option
+@text_view_options
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @journal_option
 @click.option("--skip-blocked", is_flag=True, help="Apply the rest if some objects are blocked.")
@@ -42,7 +44,7 @@ _BLOCKED = (
 @metrics_option
 def command(
     flags: PlanFlags,
-    full: bool,
+    view: PlanView,
     auto_approve: bool,
     journal: str,
     skip_blocked: bool,
@@ -67,7 +69,7 @@ def command(
         raise click.UsageError("--format json answers no question: give --auto-approve")
     plan, manifest = _read_or_make_plan(flags, expect_digest, run)
     if form == "text":
-        print_plan(plan, "text", full=full, notes=removal_notes(flags, plan, manifest))
+        print_plan(plan, view, notes={} if view.summary else removal_notes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)

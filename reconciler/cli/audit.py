@@ -12,6 +12,7 @@ import click
 
 from reconciler.auditor.records import FEW_TABLES, ROUNDS, Depth, FailOn
 from reconciler.auditor.rules import LIMITS, RULES, rules_to_apply
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import CatalogSource, catalog_options, exclude_option, parallelism_option, spark_options
 from reconciler.cli.results import print_line
@@ -42,7 +43,7 @@ def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     return limits
 
 
-@click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
+@click.command("audit", cls=GroupedCommand, epilog=f"Rules: {', '.join(RULES)}.")
 @catalog_options("Audit a catalog that no manifest describes.")
 @exclude_option
 @click.option("--out", metavar="DIR", help="Write the report here: HTML, JSON, SARIF, JUnit and Parquet.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, catalog_options, out_option, parallelism_option, select_option
 from reconciler.cli.results import check_new_manifest, print_line, write_result
 from reconciler.model import display
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.writing.import_ import ImportOptions, ImportResult
 
 
-@click.command("import")
+@click.command("import", cls=GroupedCommand)
 @click.option("--catalog", metavar="NAME", help="Import only this catalog; with --impl, its name.")
 @catalog_options("Import a catalog without a manifest.")
 @select_option("Import only what")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, spark_options
 from reconciler.cli.results import print_line
 from reconciler.model.display import count
@@ -22,7 +23,7 @@ _MOST_SHOWN = 10
 _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}
 
 
-@click.command("inventory")
+@click.command("inventory", cls=GroupedCommand)
 @manifest_options
 @out_option("Write to a file or a Lance dataset; by default, JSON to stdout.")
 @click.option(

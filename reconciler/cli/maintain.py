@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.confirming import confirm_and_run
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
+    PlanView,
     engine_options,
     exclude_option,
-    full_option,
     journal_option,
     manifest_options,
     parallelism_option,
-    plan_format_option,
+    plan_view_options,
     select_option,
 )
 from reconciler.cli.planning import BLOCKED, print_plan
@@ -64,12 +66,11 @@ def _next_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     return today if today > now else datetime.combine(now.date() + timedelta(days=1), time_of_day).astimezone()
 
 
-@click.command("maintain")
+@click.command("maintain", cls=GroupedCommand)
 @manifest_options
 @select_option("Look only at what")
 @exclude_option
-@plan_format_option
-@full_option
+@plan_view_options
 @click.option("-o", "--out", metavar="FILE", help="Save the jobs for `lancens maintain FILE`, and run none.")
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show the jobs and run none.")
@@ -86,8 +87,7 @@ def command(
     source: CatalogSource,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
-    form: str,
-    full: bool,
+    view: PlanView,
     out: str | None,
     auto_approve: bool,
     dry_run: bool,
@@ -123,7 +123,7 @@ def command(
     changes_jobs = bool(select or exclude or out or limits != WorkLimits())
     plan, manifest = _saved_jobs(source, changes_jobs=changes_jobs) or _plan_jobs(source, options, parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
-    print_plan(plan, "json" if out == "-" else form, full=full)
+    print_plan(plan, replace(view, form="json") if out == "-" else view)
     if out is not None and out != "-":
         write_result(plan.to_json(), out, private=True)
         command = source.next_command(["lancens", "maintain", out], plan)
@@ -137,7 +137,7 @@ def command(
 
         # Spark starts before its Ctrl-C handler is replaced.
         with _executors(spark, plan) as executors:
-            confirm_and_run(plan, run_jobs, auto_approve=auto_approve, verb="Maintain", plan_form=form)
+            confirm_and_run(plan, run_jobs, auto_approve=auto_approve, verb="Maintain", plan_form=view.form)
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):

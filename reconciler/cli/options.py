@@ -373,9 +373,29 @@ def parallelism_option(help_text: str = "Requests at once.") -> Option:
     return click.option("--parallelism", type=allowed, default=DEFAULT_PARALLELISM, help=help_text)
 
 
-plan_format_option = format_option("How to print the plan.", list(FORMATS))
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """How to print a plan: as ``form``, with everything (``full``), or as a ``summary``."""
 
-full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
+    form: str = "text"
+    full: bool = False
+    summary: bool = False
+
+    def __post_init__(self) -> None:
+        if self.summary and (self.full or self.form in ("json", "junit")):
+            raise click.UsageError("--summary goes with the formats text, markdown and html, and not with --full")
+
+
+_DETAIL = (
+    click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing."),
+    click.option("--summary", is_flag=True, help="Show counts by catalog and a line for each object, no details."),
+)
+
+plan_view_options = combine_options("view", PlanView, format_option("How to print the plan.", list(FORMATS)), *_DETAIL)
+"""The options of a command whose result is a plan, received as ``view``."""
+
+text_view_options = combine_options("view", lambda full, summary: PlanView("text", full, summary), *_DETAIL)
+"""The same for a command that prints a plan as text before it does something."""
 
 journal_option = click.option(
     "--journal",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import PlanFlags, engine_options, full_option, plan_flags, plan_format_option
+from reconciler.cli.options import PlanFlags, PlanView, engine_options, plan_flags, plan_view_options
 from reconciler.cli.planning import BLOCKED, plan_and_show
 from reconciler.cli.results import check_folder, check_plan_file, print_progress, write_result
 from reconciler.model import display
@@ -17,10 +19,9 @@ if TYPE_CHECKING:
     from reconciler.pipeline.session import SparkOptions
 
 
-@click.command("plan")
+@click.command("plan", cls=GroupedCommand)
 @plan_flags
-@plan_format_option
-@full_option
+@plan_view_options
 @click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`. `-` is stdout.")
 @click.option(
     "--against", metavar="REVISION", help="Show apart what the manifest of this git revision, such as main, plans too."
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 @engine_options("Compare in this process, or on Spark for catalogs too large for it. The plan is the same.")
 def command(
     flags: PlanFlags,
-    form: str,
-    full: bool,
+    view: PlanView,
     out: str | None,
     against: str | None,
     detailed_exitcode: bool,
@@ -55,9 +55,9 @@ def command(
       lancens plan fleet/ --engine spark --master 'local[8]' -o plan.json
     """
     if out == "-":
-        if form not in ("text", "json"):
-            raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")
-        form, out = "json", None
+        if view.form not in ("text", "json"):
+            raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {view.form} out")
+        view, out = replace(view, form="json"), None
     if out is not None:
         check_plan_file(out)
     if profile is not None:
@@ -66,7 +66,7 @@ def command(
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
     if spark is not None and against is not None:
         raise click.UsageError("--against is for --engine local")
-    plan = plan_and_show(run, flags, form, full=full, spark=spark, profile_path=profile, against=against)
+    plan = plan_and_show(run, flags, view, spark=spark, profile_path=profile, against=against)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
         command = flags.source.next_command(["lancens", "apply", out], plan)

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from reconciler.cli.metrics import RunMetrics
-from reconciler.cli.options import PlanFlags
+from reconciler.cli.options import PlanFlags, PlanView
 from reconciler.cli.results import print_progress, write_result
 from reconciler.model import display
 from reconciler.pipeline.progress import is_quiet
@@ -93,8 +93,8 @@ def _planning_function(
         yield partial(plan, profile=profile)
 
 
-def print_plan(plan: Plan, form: str, *, full: bool, notes: Mapping[Key, str] | None = None) -> None:
-    """Print ``plan`` as ``form``; with ``--quiet``, only the last line of text.
+def print_plan(plan: Plan, view: PlanView, *, notes: Mapping[Key, str] | None = None) -> None:
+    """Print ``plan``; with ``--quiet``, only the last line of text.
 
     ``notes`` are about the data of tables that the plan deregisters. A terminal gets colour; NO_COLOR and
     FORCE_COLOR in the environment change that (https://no-color.org).
@@ -105,8 +105,8 @@ def print_plan(plan: Plan, form: str, *, full: bool, notes: Mapping[Key, str] | 
     supported = os.environ.get("FORCE_COLOR") or (terminal and os.environ.get("TERM") != "dumb")
     color = bool(supported) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if terminal else None
-    text = render(plan, form, color=color, full=full, width=width, removed=notes)
-    write_result(text.splitlines()[-1] if form == "text" and is_quiet() else text, color=color)
+    text = render(plan, view.form, color=color, full=view.full, summary=view.summary, width=width, removed=notes)
+    write_result(text.splitlines()[-1] if view.form == "text" and is_quiet() else text, color=color)
 
 
 def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
@@ -124,9 +124,8 @@ def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[K
 def plan_and_show(
     run: RunMetrics,
     flags: PlanFlags,
-    form: str,
+    view: PlanView,
     *,
-    full: bool,
     spark: SparkOptions | None = None,
     profile_path: str | None = None,
     against: str | None = None,
@@ -143,9 +142,9 @@ def plan_and_show(
     plan, manifest = load_and_plan(run, flags, spark=spark, against=against)
     profile = run.profile
     with profile.stage("removed data"):
-        notes = {} if form == "json" else removal_notes(flags, plan, manifest)
+        notes = {} if view.form == "json" or view.summary else removal_notes(flags, plan, manifest)
     with profile.stage("output"):
-        print_plan(plan, form, full=full, notes=notes)
+        print_plan(plan, view, notes=notes)
     if profile_path is not None:
         write_result(profile.to_json(), profile_path)
     if not flags.allow_mass_removal:

@@ -7,7 +7,14 @@ from functools import partial
 import click
 
 from reconciler.cli.confirming import confirm_and_run
-from reconciler.cli.options import CatalogSource, complete_address, journal_option, parallelism_option, source_options
+from reconciler.cli.options import (
+    CatalogSource,
+    PlanView,
+    complete_address,
+    journal_option,
+    parallelism_option,
+    source_options,
+)
 from reconciler.cli.planning import print_plan
 
 
@@ -44,7 +51,7 @@ def command(
 
     manifest = source.load()
     plan = plan_release(manifest, globs, protected=protected, parallelism=parallelism)
-    print_plan(plan, "text", full=True)
+    print_plan(plan, PlanView(full=True))
     if not plan.is_empty:
         run_changes = partial(release, plan, manifest, journal=journal, parallelism=parallelism)
         confirm_and_run(plan, run_changes, auto_approve=auto_approve, verb="Release")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import CatalogSource, full_option, journal_option, manifest_options, plan_format_option
+from reconciler.cli.grouped_help import GroupedCommand
+from reconciler.cli.options import CatalogSource, PlanView, journal_option, manifest_options, plan_view_options
 from reconciler.cli.planning import print_plan
 from reconciler.cli.results import write_result
 from reconciler.cli.saved_plans import read_plan
@@ -16,15 +17,14 @@ from reconciler.model.errors import LancensError, PlanFileError
 from reconciler.model.json_encoding import encode_json
 
 
-@click.command("show")
+@click.command("show", cls=GroupedCommand)
 @click.argument("target", metavar="PLAN|RUN|ADDRESS")
 @manifest_options
-@plan_format_option
-@full_option
+@plan_view_options
 @journal_option
 @click.option("--manifest", "restore", is_flag=True, help="Print the blocks that restore what the run removed.")
 @click.option("--why", is_flag=True, help="With ADDRESS: say what writes each value, and where.")
-def command(target: str, source: CatalogSource, form: str, full: bool, journal: str, restore: bool, why: bool) -> None:
+def command(target: str, source: CatalogSource, view: PlanView, journal: str, restore: bool, why: bool) -> None:
     """Show a saved plan, the journal of an apply, or one object. Only for an object, catalogs are read.
 
     RUN is a run that `lancens runs` lists, or the path or URI of its journal. ADDRESS is catalog/namespace/table, or
@@ -46,14 +46,14 @@ def command(target: str, source: CatalogSource, form: str, full: bool, journal: 
     if "/" in target and not (path.is_file() or is_uri(target) or target.endswith((SUFFIX, ".json"))):
         if restore:
             raise click.UsageError("--manifest goes with a run, not with an address")
-        _show_object(target, source, form, why=why)
+        _show_object(target, source, view.form, why=why)
         return
     if why or source.manifests:
         raise click.UsageError("--why and MANIFEST go with the address of an object")
     if not path.is_file():
         run = JournalFolder(journal).find(target) or ""
     if run.endswith(SUFFIX) or is_uri(run):
-        if form != "text":
+        if view.form != "text":
             raise click.UsageError("a run is shown as text; its journal holds a line of JSON for each event")
         record = read_journal(run)
         click.echo(removed_blocks(record).rstrip("\n") if restore else describe_journal(record))
@@ -64,7 +64,7 @@ def command(target: str, source: CatalogSource, form: str, full: bool, journal: 
         raise LancensError(f"{target} is neither a file nor a run in {journal}; `lancens runs` lists the runs")
     if restore:
         raise click.UsageError("--manifest goes with a run, not with a plan")
-    print_plan(read_plan(path), form, full=full)
+    print_plan(read_plan(path), view)
 
 
 def _show_object(address: str, source: CatalogSource, form: str, *, why: bool) -> None:

@@ -19,6 +19,7 @@ def render(
     *,
     color: bool = False,
     full: bool = False,
+    summary: bool = False,
     width: int | None = None,
     removed: Mapping[Key, str] | None = None,
 ) -> str:
@@ -31,6 +32,7 @@ def render(
         format: one of ``FORMATS``.
         color: use ANSI colours (text only).
         full: fold and shorten nothing (text only; the other formats fold what can be unfolded).
+        summary: show counts by catalog and a line for each object, without details (text, Markdown and HTML).
         width: terminal cells a line may take, None for no limit (text only).
         removed: notes on the data of tables that the plan deregisters, by key; JSON leaves them out.
 
@@ -41,17 +43,17 @@ def render(
         case "text":
             from reconciler.output.text import render_text
 
-            return render_text(plan, color=color, full=full, width=width, removal_notes=removed or {})
+            return render_text(plan, color=color, full=full, summary=summary, width=width, removal_notes=removed or {})
         case "json":
             return plan.to_json()
         case "markdown":
             from reconciler.output.markdown import render_markdown
 
-            return render_markdown(plan, removal_notes=removed or {})
+            return render_markdown(plan, summary=summary, removal_notes=removed or {})
         case "html":
             from reconciler.output.html import render_html
 
-            return render_html(plan, removal_notes=removed or {})
+            return render_html(plan, summary=summary, removal_notes=removed or {})
         case "junit":
             from reconciler.output.junit import render_junit
 

@@ -192,6 +192,17 @@ def _sections(plan: Plan, entries: Iterable[Entry], omissions: Omissions, *, ful
     )
 
 
+def in_reading_order(plan: Plan) -> list[Entry]:
+    """Return the entries of a plan by catalog, each catalog's in reading order; those pending before come last."""
+    positions = {catalog.name: position for position, catalog in enumerate(plan.catalogs)}
+
+    def key(entry: Entry) -> tuple[object, ...]:
+        position = positions.get(entry.catalog, len(positions))
+        return entry.key in plan.pending, position, entry.catalog, *_sort_key(entry)
+
+    return sorted(entries_of(plan), key=key)
+
+
 def entries_in(rows: Iterable[PlanRow]) -> list[Entry]:
     """Return the entries of rows, those of folds one by one."""
     return [entry for row in rows for entry in (row.entries if isinstance(row, FoldedRow) else (row,))]

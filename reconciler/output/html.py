@@ -18,6 +18,7 @@ from reconciler.output.wording import (
     PROTECTED,
     SYMBOLS,
     Entry,
+    catalog_counts,
     column_changes,
     counts,
     entries_of,
@@ -35,8 +36,8 @@ _OPEN_GROUPS_UP_TO = 300
 _Tallies = Iterator[tuple[str, str, int]]
 
 
-def render_html(plan: Plan, *, removal_notes: Mapping[Key, str]) -> str:
-    """Return the page; ``removal_notes`` are about the data of deregistered tables."""
+def render_html(plan: Plan, *, summary: bool, removal_notes: Mapping[Key, str]) -> str:
+    """Return the page, as a ``summary`` without details; ``removal_notes`` are about data of deregistered tables."""
     total, plan_sections = len(entries_of(plan)), sections(plan, Omissions(may_cut=False))
 
     def is_open(entry: Entry) -> bool:
@@ -47,6 +48,8 @@ def render_html(plan: Plan, *, removal_notes: Mapping[Key, str]) -> str:
         "plan",
         plan=plan,
         total=total,
+        summary=summary,
+        catalog_counts=[*catalog_counts(plan)] if summary else (),
         where=where_line(plan.manifest, plan.catalogs, Omissions(may_cut=False)),
         tiles=[*_tiles(plan)],
         approval=approval_line(plan_sections),

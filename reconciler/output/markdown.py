@@ -18,13 +18,23 @@ from reconciler.output.grouping import (
     approval_line,
     entries_in,
     first_of,
+    in_reading_order,
     is_move,
     is_risky,
     sections,
 )
 from reconciler.output.markdown_text import length_of
 from reconciler.output.omissions import Omissions
-from reconciler.output.wording import ShownField, closing_line, column_changes, counts, entries_of, word_of
+from reconciler.output.wording import (
+    ShownField,
+    catalog_counts,
+    closing_line,
+    column_changes,
+    counts,
+    entries_of,
+    outcome_of,
+    word_of,
+)
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
@@ -37,9 +47,10 @@ _NO_NOTES: Mapping[Key, str] = {}
 _TABLE_HEAD = "| | Object | Change | Why | Where |\n|:-:|---|---|---|---|\n"
 
 
-def render_markdown(plan: Plan, *, removal_notes: Mapping[Key, str] = _NO_NOTES) -> str:
-    """Return the whole plan; ``removal_notes`` are about the data of deregistered tables."""
-    return _CommentWriter(plan, None, removal_notes=removal_notes).text()
+def render_markdown(plan: Plan, *, summary: bool = False, removal_notes: Mapping[Key, str] = _NO_NOTES) -> str:
+    """Return the whole plan or its ``summary``; ``removal_notes`` are about the data of deregistered tables."""
+    writer = _CommentWriter(plan, None, removal_notes=removal_notes)
+    return writer.summary() if summary else writer.text()
 
 
 def pull_request_comment(
@@ -57,8 +68,8 @@ def pull_request_comment(
     Args:
         plan: what the merge would do.
         commit: the head commit that was planned.
-        limit: the most characters the comment may have; at least 2,000. What does not fit is left out and counted, and
-            the comment then says that it approves nothing.
+        limit: the most characters the comment may have; at least 2,000. If the plan does not fit, its summary is shown;
+            if that does not fit, as much of the plan as does. The comment then says that it approves nothing.
         removal_notes: notes on the data of tables that the plan deregisters, by key.
         approves: whether everything before the comment could be shown, so that the comment approves the plan.
         reserve: the characters of ``limit`` that the approval takes, which only a whole comment has.
@@ -112,6 +123,7 @@ def _column_line(column: ShownField, omissions: Omissions) -> str:
 
 
 _LONGEST_WARNING = 700
+_CUT = "This comment was cut: it approves nothing."
 
 
 class _CommentWriter:
@@ -131,6 +143,7 @@ class _CommentWriter:
         self._removal_notes = removal_notes
         self._limit = limit
         self._commit = commit
+        self._promise = promise
         self._footer = self._footer_text(promise)
         self._omissions = Omissions() if omissions is None else omissions
         self._parts: list[str] = []
@@ -142,10 +155,33 @@ class _CommentWriter:
         whole = self._assemble(float("inf"))
         if self._limit is None or length_of(whole) + reserve <= self._limit:
             return whole
+        summary = self.summary()
+        if length_of(summary) <= self._limit:
+            return summary
+        self._omissions.details = self._omissions.names = self._omissions.notes = 0
         self._omissions.may_cut = True
         # Below the whole length, to force a cut: only cut comments say that they approve nothing.
         limit = min(self._limit, length_of(whole) - 1)
         return self._assemble(limit - length_of(self._footer) - _LONGEST_WARNING)
+
+    def summary(self) -> str:
+        """Return the counts of each catalog and a line for each object; all else is counted as left out."""
+        plan, entries = self._plan, in_reading_order(self._plan)
+        omissions = self._omissions
+        omissions.details, omissions.names, omissions.notes = len(entries), len(plan.waiting), len(plan.notes)
+        lines = [
+            f"{entry.symbol} {display.address(entry.catalog, *entry.identifier)}  {outcome_of(entry, plan)}"
+            for entry in entries
+        ]
+        counted = _macro("counts", catalogs=[*catalog_counts(plan)], lines=lines)
+        footer = self._footer_text("A summary approves nothing." if omissions else self._promise)
+        return "".join((_heading(plan, omissions), self._warning(), counted, "\n", footer))
+
+    def _warning(self) -> str:
+        total = len(entries_of(self._plan))
+        if not self._omissions:
+            return ""
+        return _macro("warning", omissions=self._omissions, total=total, limit=self._limit)
 
     def _assemble(self, room: float) -> str:
         """Return heading, footer and, between them, the parts that fit into ``room`` characters."""
@@ -162,12 +198,8 @@ class _CommentWriter:
         if approval and not self._add(_macro("sentence", sentence=approval)):
             self._omissions.notes += 1
         self._add_notes()
-        total = len(entries_of(self._plan))
-        warning, footer = "", self._footer
-        if self._omissions:
-            warning = _macro("warning", omissions=self._omissions, total=total, limit=self._limit or 0)
-            footer = self._footer_text("This comment was cut: it approves nothing.")
-        return "".join((heading, warning, *self._parts, "\n", footer))
+        footer = self._footer_text(_CUT) if self._omissions else self._footer
+        return "".join((heading, self._warning(), *self._parts, "\n", footer))
 
     def _footer_text(self, promise: str) -> str:
         return _macro("footer", plan=self._plan, commit=self._commit, promise=promise)

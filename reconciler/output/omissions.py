@@ -16,8 +16,8 @@ ItemT = TypeVar("ItemT")
 class Omissions:
     """Counts what one rendering leaves out; true if there is anything, so that it cannot approve the plan.
 
-    Without ``may_cut``, nothing is cut. ``rows`` counts rows by word. Names in a note are not counted: a note changes
-    nothing.
+    Without ``may_cut``, nothing is cut. ``rows`` counts rows by word, ``details`` objects without their details. Names
+    in a note are not counted: a note changes nothing.
     """
 
     may_cut: bool = True
@@ -26,9 +26,10 @@ class Omissions:
     values: int = 0
     schemas: int = 0
     notes: int = 0
+    details: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.names or self.values or self.schemas or self.notes)
+        return bool(self.rows or self.names or self.values or self.schemas or self.notes or self.details)
 
     def shorten(self, text: str, limit: int) -> str:
         """Return ``text``; if it takes more than ``limit`` cells, leave out its middle and count that."""

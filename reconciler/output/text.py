@@ -13,17 +13,19 @@ from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.grouping import FoldedRow, PlanRow, approval_line, fold_namespaces, sections
+from reconciler.output.grouping import FoldedRow, PlanRow, approval_line, fold_namespaces, in_reading_order, sections
 from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
     ShownField,
+    catalog_counts,
     closing_line,
     column_changes,
     field_changes,
     headline,
     labelled_location,
+    outcome_of,
     set_fields,
     style_of,
     where_line,
@@ -60,11 +62,17 @@ _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(plan: Plan, *, color: bool, full: bool, width: int | None, removal_notes: Mapping[Key, str]) -> str:
+def render_text(
+    plan: Plan, *, color: bool, full: bool, summary: bool, width: int | None, removal_notes: Mapping[Key, str]
+) -> str:
     """Return the plan as text; a width below 40 cells counts as 40."""
     writer = _TextWriter(plan, full, width, removal_notes)
     paint = _painter() if color else _plain
-    return "".join(f"{paint(line)}\n" for line in writer.lines())
+    return "".join(f"{paint(line)}\n" for line in (writer.summary_lines() if summary else writer.lines()))
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - display.width_of(text))
 
 
 def _plain(line: Line) -> str:
@@ -143,6 +151,25 @@ class _TextWriter:
         if self._omissions:
             yield from self._paragraph("Some lines stand for many or are cut; --full shows every one.", "", "quiet")
             yield []
+        yield from self._paragraph(closing_line(self._plan), "", "heading")
+
+    def summary_lines(self) -> Iterator[Line]:
+        """Yield the counts of each catalog, and a line for each object."""
+        yield from self._paragraph(where_line(self._plan.manifest, self._plan.catalogs, self._omissions), "", "quiet")
+        yield []
+        counted = [*catalog_counts(self._plan)]
+        longest = min(max((display.width_of(name) for name, _ in counted), default=0), _WIDEST_NAME)
+        for name, numbers in counted:
+            yield from self._paragraph(f"{_padded(name, longest)}{_GAP}{numbers}", "", "heading")
+        entries = in_reading_order(self._plan)
+        addresses = [display.address(entry.catalog, *entry.identifier) for entry in entries]
+        longest = min(max(map(display.width_of, addresses), default=0), _WIDEST_NAME)
+        for entry, address in zip(entries, addresses, strict=True):
+            row = f"{_padded(address, longest)}{_GAP}{outcome_of(entry, self._plan)}"
+            yield from self._paragraph(row, f"{_MARGIN}{entry.symbol} ", style_of(entry))
+        if self._plan.notes:
+            yield from self._paragraph(f"{count(len(self._plan.notes), 'note')} left out.", _MARGIN, "quiet")
+        yield []
         yield from self._paragraph(closing_line(self._plan), "", "heading")
 
     # ---- rows ----------------------------------------------------------------------------------------------------

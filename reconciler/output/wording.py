@@ -5,6 +5,7 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,7 +16,7 @@ from reconciler.model.figures import total_size
 from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
-from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.plan import ManifestRef, Plan, Summary
 from reconciler.planner.views import column_text
 
 Entry = Change | Protection | Blocked
@@ -25,6 +26,8 @@ SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", ">": "mo
 
 PROTECTED = "protected"
 BLOCKED = "blocked"
+_STATES = (PROTECTED, BLOCKED)
+_SORTS = [field.alias or name for name, field in Summary.model_fields.items()]
 
 _MAX_NAMED = 3
 _VARIABLES_NAMED = 5
@@ -102,6 +105,26 @@ def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     for sort, number in plan.summary().model_dump(by_alias=True, exclude={"protected", "blocked"}).items():
         if number or not (plan.options.maintain or sort in _RARER):
             yield sort, number
+
+
+def catalog_counts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the name of each catalog, and what happens to its objects by number; escaped."""
+    entries: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in entries_of(plan):
+        entries[entry.catalog].append(entry)
+    waiting = Counter(change.catalog for change in plan.waiting)
+    for name in dict.fromkeys([*(catalog.name for catalog in plan.catalogs), *entries, *waiting]):
+        numbers = Counter(map(sort_of, entries[name]))
+        sorts = [sort for sort in _SORTS if numbers[sort]]
+        parts = [f"{numbers[sort]:,} {'' if sort in _STATES else 'to '}{sort}" for sort in sorts]
+        parts += [f"{waiting[name]:,} waiting"] if waiting[name] else []
+        yield display.name(name), ", ".join(parts) or "no changes"
+
+
+def outcome_of(entry: Entry, plan: Plan) -> str:
+    """Return the word for what happens to an object of ``plan``; the reason code if it is blocked."""
+    outcome = entry.code.value if isinstance(entry, Blocked) else word_of(entry)
+    return f"{outcome}, pending before" if entry.key in plan.pending else outcome
 
 
 def closing_line(plan: Plan) -> str:

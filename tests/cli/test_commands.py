@@ -46,6 +46,31 @@ def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "\n\nNo changes." in again.out
 
 
+def test_a_summary_has_a_line_for_each_object(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        "store on lake (dir, ./lake)",
+        "",
+        "lake  2 to create, 1 to declare",
+        "  + lake/features         namespace",
+        "  + lake/features/events  declare",
+        "  + lake/features/users   create",
+    ]
+    for command in ("plan", "drift", "apply"):
+        arguments = ("--auto-approve",) if command == "apply" else ()
+        assert lancens(capsys, command, "--summary", *arguments).out.splitlines()[:6] == lines
+    for wrong in (("--full",), ("--format", "json"), ("-o", "-")):
+        refused = lancens(capsys, "plan", "--summary", *wrong)
+        assert (refused.code, "--summary goes with" in refused.err) == (1, True)
+
+
+def test_the_help_has_options_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("plan", "apply", "drift", "maintain", "audit", "inventory", "import", "show"):
+        shown = lancens(capsys, command, "--help").out
+        titles = [line for line in shown.splitlines() if line in ("What:", "Safety:", "Output:", "Access:", "Other:")]
+        assert titles == sorted(titles, key=["What:", "Safety:", "Output:", "Access:", "Other:"].index)
+        assert shown.partition("Other:\n")[2].startswith("  -h, --help"), "each option has a group"
+
+
 def test_what_is_excluded_stays_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     away = "  prod:\n    impl: rest\n    config: {uri: 'http://127.0.0.1:1'}\n    namespaces: {a: {}}\n"
     Path("lancens.yaml").write_text(MANIFEST + away)

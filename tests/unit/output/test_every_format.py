@@ -90,10 +90,21 @@ def test_no_name_or_value_can_forge_a_line_of_text(plan: Plan, width: int | None
     assert at_the_margin[-1].startswith("No changes." if plan.is_empty and not plan.blocked else "Plan: ")
 
 
-@given(plans(), st.integers(40, 160), st.booleans())
-def test_no_line_is_wider_than_the_terminal(plan: Plan, width: int, full: bool) -> None:
-    for line in render(plan, "text", full=full, width=width).splitlines():
+@given(plans(), st.integers(40, 160), st.sampled_from(["full", "summary", "color"]))
+def test_no_line_is_wider_than_the_terminal(plan: Plan, width: int, choice: str) -> None:
+    shown = render(plan, "text", full=choice == "full", summary=choice == "summary", width=width)
+    for line in shown.splitlines():
         assert display.width_of(line) <= width
+
+
+@given(plans())
+def test_a_summary_has_a_line_for_each_object_and_approves_nothing(plan: Plan) -> None:
+    shown = {form: render(plan, form, summary=True) for form in ("text", "markdown", "html")}
+    rows = [line for line in shown["text"].splitlines() if line[:3].strip() in SYMBOLS and line[3:4] == " "]
+    assert len(rows) == len(entries_of(plan))
+    hides = bool(entries_of(plan) or plan.waiting or plan.notes)
+    assert ("A summary approves nothing." in shown["markdown"]) is hides
+    assert not [form for form, text in shown.items() if SECRET in text]
 
 
 @given(plans(), WIDTHS)

@@ -40,11 +40,14 @@ def essence(page: str) -> str:
     return "".join(shown)
 
 
+@pytest.mark.parametrize(
+    ("plan", "name", "summary"), [(schema_edit(), "schema_edit", False), (small_plan(), "summary", True)]
+)
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
-def test_a_schema_edit_of_306_tables(form: str) -> None:
-    shown = render(schema_edit(), form, width=120)
+def test_a_plan_reads_as_it_did(form: str, plan: Plan, name: str, summary: bool) -> None:
+    shown = render(plan, form, width=120, summary=summary)
     shown = essence(shown) if form == "html" else shown
-    golden = GOLDEN / f"schema_edit.{form}"
+    golden = GOLDEN / f"{name}.{form}"
     if os.environ.get("LANCENS_GOLDEN") == "write":
         golden.write_text(shown, encoding="utf-8")
     assert shown == golden.read_text(encoding="utf-8")

@@ -58,14 +58,22 @@ def test_long_tables_are_folded() -> None:
     assert "<details>" not in render(small_plan(), "markdown")
 
 
-def test_a_comment_over_the_limit_is_cut_and_approves_nothing() -> None:
-    plan = large_plan(1_000, unequal=True)
+def test_a_plan_over_the_limit_is_summed_up_and_approves_nothing() -> None:
+    comment = pull_request_comment(large_plan(1_000, unequal=True), commit="c0ffee")
+    assert len(comment) <= COMMENT_LIMIT
+    assert "Left out: the details of 1,001 objects" in comment
+    assert len(re.findall(r"^[+~!-] \w+/", comment, re.MULTILINE)) == 1_001
+    assert ("A summary approves nothing." in comment, "Merging applies" in comment) == (True, False)
+
+
+def test_a_summary_over_the_limit_is_cut_and_approves_nothing() -> None:
+    plan = large_plan(3_000, unequal=True)
     comment = pull_request_comment(plan, commit="c0ffee")
     assert len(comment) <= COMMENT_LIMIT
-    left_out = re.search(r"Left out: ([\d,]+) of 1,001 lines", comment)
+    left_out = re.search(r"Left out: ([\d,]+) of 3,001 lines", comment)
     assert left_out is not None
     rows = len(re.findall(r"^\| `[+~!-]", comment, re.MULTILINE))
-    assert rows + int(left_out[1].replace(",", "")) == 1_001
+    assert rows + int(left_out[1].replace(",", "")) == 3_001
     assert "A cut comment can't approve the plan" in comment
     assert "Merging applies" not in comment
     assert plan.digest() in comment

@@ -1,0 +1,44 @@
+"""Help of commands with many options, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "What": (
+        *("select", "exclude", "own_variables", "var_files", "against", "impl", "config"),
+        *("catalog", "adopt", "take_over", "recreate_lost", "unmanaged", "with_schema", "from_storage"),
+        *("policies", "name", "rules", "skipped", "limits", "depth", "stale_after"),
+        *("since_last", "restore", "why"),
+    ),
+    "Safety": (
+        *("auto_approve", "dry_run", "skip_blocked", "allow_mass_removal", "expect_digest", "max_bytes", "max_tables"),
+        *("until", "no_probe"),
+    ),
+    "Output": (
+        *("out", "append", "form", "summary", "full", "detailed_exitcode", "fail_on"),
+        *("journal", "history", "metrics", "profile"),
+    ),
+    "Access": (
+        *("allow_host", "allow_env", "allow_outside", "parallelism", "engine", "master", "conf"),
+        *("partitions",),
+    ),
+}
+"""The names of the options' values by the title of their group, the common ones first."""
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options in :data:`GROUPS`; an option without one comes last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by group."""
+        options = {option.name: option for option in self.get_params(ctx) if isinstance(option, click.Option)}
+        known = {name for names in GROUPS.values() for name in names}
+        for title, names in {**GROUPS, "Other": [name for name in options if name not in known]}.items():
+            records = (options[name].get_help_record(ctx) for name in names if name in options)
+            rows = [record for record in records if record is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
