@@ -240,9 +240,3 @@ def test_a_wrong_option_is_one_line(lancens: DataFrameReader) -> None:
     with pytest.raises(LancensError) as refused, spark_errors():
         lancens.option("view", "tables").schema("name int").load().collect()
     assert "is string, not int" in str(refused.value)
-
-
-def test_a_stream_is_refused_in_one_line(spark: SparkSession, lancens: DataFrameReader) -> None:
-    stream = spark.readStream.format("lancens").load().writeStream.format("noop")
-    with pytest.raises(LancensError, match=r"use `spark\.read` instead"), spark_errors():
-        stream.start().processAllAvailable()

@@ -29,7 +29,6 @@ from tests.servers.lance_rest import served
 from tests.servers.scripted import scripted
 
 READER, WRITER = "reader-0123456789ab", "writer-0123456789ab"
-QUICK = Settings(timeout_seconds=1)
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def memory() -> MemoryBackend:
 
 @pytest.fixture
 def url(memory: MemoryBackend) -> Iterator[str]:
-    with served(OneCatalog(memory), QUICK) as found:
+    with served(OneCatalog(memory)) as found:
         yield found
 
 
@@ -105,7 +104,7 @@ def test_what_a_catalog_holds_can_be_any_text() -> None:
         def child_namespaces(self, parent: Identifier) -> list[str]:
             return ["\ud800"]
 
-    with served(OneCatalog(Odd()), QUICK) as url:
+    with served(OneCatalog(Odd())) as url:
         assert Api(url)("GET", "/v1/namespace/%24/list").json["namespaces"] == ["\ud800"]
 
 
@@ -162,7 +161,7 @@ def test_no_entry_leads_to_the_servers_disk(url: str, memory: MemoryBackend, loc
 def test_a_location_below_a_root_or_an_admitted_place_is_taken(tmp_path: Path) -> None:
     lake = DirBackend(root=str(tmp_path / "lake"))
     lake.insert_namespace(("a",), {})
-    with served(OneCatalog(lake), QUICK) as url:
+    with served(OneCatalog(lake)) as url:
         api = Api(url)
         assert api("POST", "/v1/table/a%24t/declare", {"location": f"{tmp_path}/lake/t"}).status == 200
         assert api("POST", "/v1/table/a%24u/declare", {"location": "u"}).status == 200
@@ -170,7 +169,7 @@ def test_a_location_below_a_root_or_an_admitted_place_is_taken(tmp_path: Path) -
             assert api("POST", "/v1/table/a%24v/declare", {"location": outside}).error == (400, 13), outside
     memory = MemoryBackend(name=str(tmp_path))
     memory.insert_namespace(("a",), {})
-    with served(OneCatalog(memory, extra_locations=[str(tmp_path)]), QUICK) as url:
+    with served(OneCatalog(memory, extra_locations=[str(tmp_path)])) as url:
         api = Api(url)
         assert api("POST", "/v1/table/a%24t/declare", {"location": f"{tmp_path}/t"}).status == 200
         assert api("POST", "/v1/table/a%24u/declare", {"location": "s3://elsewhere/t"}).error == (400, 13)
@@ -183,7 +182,7 @@ def test_a_link_below_the_root_leads_no_client_out_of_it(tmp_path: Path) -> None
     (tmp_path / "other/t").mkdir(parents=True)
     (tmp_path / "lake/link").symlink_to(tmp_path / "other")
     (tmp_path / "lake/inside").symlink_to(tmp_path / "lake")
-    with served(OneCatalog(lake), QUICK) as url:
+    with served(OneCatalog(lake)) as url:
         api = Api(url)
         for location in ("link/t", "link", f"{tmp_path}/lake/link/t", f"file://{tmp_path}/lake/link/t"):
             for what in ("declare", "register"):
@@ -202,7 +201,7 @@ def test_without_a_root_no_client_points_the_server_at_its_disk(form: str, tmp_p
     kept = str(tmp_path / "kept.lance")
     lance.write_dataset(pa.table({"id": [1]}), kept)
     entry = {"location": kept, "properties": {}}
-    with scripted(lambda _: (200, entry)) as behind, served(OneCatalog(RestBackend(uri=behind.url)), QUICK) as url:
+    with scripted(lambda _: (200, entry)) as behind, served(OneCatalog(RestBackend(uri=behind.url))) as url:
         api = Api(url)
         for what in ("declare", "register"):
             asked = api("POST", f"/v1/table/a%24t/{what}", {"location": form.format(kept)})
@@ -220,7 +219,7 @@ def test_nor_by_where_a_namespace_is(tmp_path: Path, tmp_path_factory: pytest.Te
     with (
         glue_server(tmp_path_factory.mktemp("glue")) as glue,
         closing(GlueBackend(**glue.config())) as behind,
-        served(OneCatalog(behind), QUICK) as url,
+        served(OneCatalog(behind)) as url,
     ):
         api = Api(url)
         refused = api("POST", "/v1/namespace/web_disk/create", {"properties": {"location": place}})
@@ -243,7 +242,7 @@ def test_a_client_puts_no_namespace_outside_of_the_root() -> None:
     class Placed(MemoryBackend):
         known_capabilities = replace(MemoryBackend.known_capabilities, namespace_places=frozenset({"location"}))
 
-    with served(OneCatalog(Placed(name=f"places-{time.monotonic_ns()}", root="s3://lake")), QUICK) as url:
+    with served(OneCatalog(Placed(name=f"places-{time.monotonic_ns()}", root="s3://lake"))) as url:
         api, elsewhere = Api(url), {"location": "s3://elsewhere/a"}
         assert api("POST", "/v1/namespace/a/create", {"properties": elsewhere}).error == (400, 13)
         assert api("POST", "/v1/namespace/a/create", {"properties": {"location": "s3://lake/a"}}).status == 200
@@ -271,7 +270,7 @@ def test_an_error_of_storage_names_no_file(tmp_path: Path) -> None:
     lake = DirBackend(root=str(tmp_path / "lake"))
     (tmp_path / "lake/people").mkdir(parents=True)
     (tmp_path / "lake/people/salaries-2026.csv").touch()
-    with served(OneCatalog(lake), QUICK) as url:
+    with served(OneCatalog(lake)) as url:
         answer = Api(url)("POST", "/v1/table/people/describe", {"load_detailed_metadata": True})
     assert answer.status == 409
     assert "is not a Lance dataset" in answer.json["error"]
@@ -288,7 +287,7 @@ def test_the_directory_the_server_was_started_in_is_no_default(tmp_path: Path, m
     monkeypatch.setattr(Spec, "default_location", lambda *_: None)
     backend = Spec(name=str(tmp_path))
     backend.insert_namespace(("a",), {})
-    with served(OneCatalog(backend), QUICK) as url:
+    with served(OneCatalog(backend)) as url:
         assert Api(url)("POST", "/v1/table/a%24t/declare", {}).error == (400, 13)
         assert Api(url)("POST", "/v1/table/a%24t/create", data=b"").status == 400
     assert backend.child_tables(("a",)) == []

@@ -140,3 +140,10 @@ def test_there_are_no_streams(manifest: Path) -> None:
 def test_a_manifest_is_needed() -> None:
     with pytest.raises(LancensError, match=r"^no manifest is given: spark\.read"):
         rows_of(LancensDataSource({}))
+
+
+def test_a_stream_is_refused() -> None:
+    reader = LancensDataSource({}).streamReader(StructType())
+
+    with pytest.raises(LancensError, match=r"use `spark\.read` instead"):
+        reader.initialOffset()
