@@ -52,6 +52,7 @@ _INSTEAD = {
     "bigint": "int64",
     "binary_view": "binary",
     "bytes": "binary",
+    "char": "string",
     "date": "date32",
     "datetime": "timestamp[us]",
     "decimal": "decimal128(p, s)",
@@ -67,6 +68,7 @@ _INSTEAD = {
     "long": "int64",
     "month_day_nano_interval": "duration[ns]",
     "number": "float64",
+    "numeric": "decimal128(p, s)",
     "run_end_encoded": "dictionary<values=string, indices=int32>",
     "sparse_union": "struct<…>",
     "str": "string",
@@ -78,6 +80,9 @@ _INSTEAD = {
     "vector": "fixed_size_list<float32>[n]",
 }
 _NAME = rf"(?:`(?:[^`]|``)*`|{WORD.pattern})"
+
+
+_QUOTES = tuple("'\"\u201c\u201d\u201e\u2018\u2019")
 
 
 class TypeSyntaxError(ValueError):
@@ -98,6 +103,17 @@ def parse_tree(text: str) -> ArrowType:
         raise TypeSyntaxError(f"type `{shown}`: {error}") from None
 
 
+def _after_type(kind: ArrowType, rest: str) -> str | None:
+    """Return what to write for a type that goes on with ``rest`` as in other languages, None if it does not."""
+    if rest.lower() in ("not null", "null", "nullable", "required", "?"):
+        nullable = "false" if rest.lower() in ("not null", "required") else "true"
+        return f"write `nullable: {nullable}` beside the type"
+    size = re.match(r"\[(\d*)\]", rest)
+    if size is None or (size[1] and not isinstance(kind, tree.ScalarType)):
+        return None
+    return f"did you mean `{f'fixed_size_list<{kind}>[{size[1]}]' if size[1] else f'list<{kind}>'}`?"
+
+
 class _Parser:
     """Parses one type; its depth and length are bounded."""
 
@@ -113,7 +129,7 @@ class _Parser:
         kind = self._type(0)
         rest = self._rest()
         if rest:
-            self._fail(f"the type ends before `{rest}`")
+            self._fail(_after_type(kind, rest) or f"the type ends before `{rest}`")
         return kind
 
     def _type(self, depth: int) -> ArrowType:
@@ -154,6 +170,11 @@ class _Parser:
             nearest = next(iter(difflib.get_close_matches(lower, _NAMES, n=1, cutoff=0.5)), None)
         if nearest is None:
             self._fail(f"unknown type `{word}`; the types are {', '.join(_NAMES)}")
+        numbers = re.findall(r"\d+", self._rest())
+        if "[n]" in nearest and len(numbers) == 1:
+            nearest = nearest.replace("[n]", f"[{numbers[0]}]")
+        if "(p, s)" in nearest and len(numbers) == 2:
+            nearest = nearest.replace("(p, s)", f"({', '.join(numbers)})")
         self._fail(f"Lance stores no type `{word}`; did you mean `{nearest}`?")
 
     def _pyarrow_suffix(self, name: str) -> None:
@@ -197,8 +218,9 @@ class _Parser:
         item = self._child(depth, self._name_ahead() or "item")
         if item.name != "item" or not item.nullable:
             self._fail("Lance keeps neither a name nor `not null` for the items of a fixed_size_list")
-        self._expect(">")
-        self._expect("[", f"a fixed_size_list needs its length, such as `{_EXAMPLES['fixed_size_list']}`")
+        example = f"such as `{_EXAMPLES['fixed_size_list']}`"
+        self._expect(">", f"the length of a fixed_size_list stands behind it, {example}")
+        self._expect("[", f"a fixed_size_list needs its length, {example}")
         size = self._integer("the length", 1, _MAX_INT32)
         self._expect("]")
         self._check_fixed_size_item(item.type)
@@ -336,6 +358,8 @@ class _Parser:
 
     def _here(self) -> str:
         rest = self._rest()
+        if rest[:1] in _QUOTES:
+            return f"without the quotes of `{rest}`"
         return f"before `{rest}`" if rest else "at the end"
 
     def _fail(self, message: str) -> NoReturn:

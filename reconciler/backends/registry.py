@@ -23,6 +23,42 @@ if TYPE_CHECKING:
 
 GROUP = "lancens.backends"
 
+_OTHER_NAMES: Mapping[tuple[str, ...], str] = {
+    ("hive", "hms", "metastore", "hive_metastore", "hive-metastore", "thrift", "hive4"): (
+        "`hive2` for databases of a Hive Metastore 2, 3 or 4 (the specification's `hive`), or `hive3` for those of "
+        "Hive 3 and 4 in catalogs"
+    ),
+    ("databricks", "uc", "unity_catalog", "unity-catalog", "unitycatalog"): "`unity`",
+    ("aws", "aws_glue", "aws-glue", "glue_catalog", "athena", "lakeformation"): "`glue`",
+    (
+        "s3",
+        "gcs",
+        "gs",
+        "azure",
+        "abfss",
+        "minio",
+        "local",
+        "file",
+        "filesystem",
+        "fs",
+        "directory",
+        "folder",
+        "path",
+    ): ("`dir`, whose `root` is a folder or a bucket"),
+    ("polaris", "nessie", "gravitino", "lakekeeper", "snowflake", "s3tables", "iceberg-rest", "iceberg_rest"): (
+        "`iceberg`, which speaks to every Iceberg REST catalog"
+    ),
+    (
+        "lancedb",
+        "lance",
+        "http",
+        "https",
+        "lance-rest",
+        "lance_rest",
+    ): "`rest`, which speaks to every Lance REST server",
+}
+"""What to write for other names of the services."""
+
 
 def names() -> list[str]:
     """Return the valid values of ``impl``, sorted."""
@@ -72,11 +108,9 @@ def _entry(impl: str) -> EntryPoint:
     for entry in registered_points(tuple(sys.path)).select(name=impl):
         return entry
     known = names()
-    if impl == "hive":
-        raise ConfigError(
-            "unknown impl `hive`: write `hive2` for databases of a Hive Metastore 2, 3 or 4 (the specification's "
-            "`hive`), or `hive3` for those of Hive 3 and 4 in catalogs"
-        )
+    other_name = next((hint for others, hint in _OTHER_NAMES.items() if impl.lower() in others), None)
+    if other_name is not None:
+        raise ConfigError(f"unknown impl `{impl}`: write {other_name}")
     hint = f"{did_you_mean(impl, known)} installed: {', '.join(known)}".lstrip()
     raise ConfigError(f"unknown impl `{impl}`; {hint}")
 

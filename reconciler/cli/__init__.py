@@ -19,6 +19,7 @@ from itertools import pairwise
 
 import click
 
+from reconciler.cli.habits import COMMANDS, option_hint
 from reconciler.cli.without_pandas import hide_pandas
 from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
@@ -47,19 +48,6 @@ _COMMANDS: Mapping[str, str] = {
     "conformance": "Check a catalog against the Lance Namespace operations.",
     "completion": "Print the completion script of a shell.",
 }
-
-_FOREIGN_OPTIONS: Mapping[str, str] = {
-    "--auto-approve": "`lancens apply --auto-approve` applies without a question; other commands change nothing",
-    "-auto-approve": "write `--auto-approve`",
-    "--no-color": "set the environment variable NO_COLOR=1",
-    "-no-color": "set the environment variable NO_COLOR=1",
-    "-out": "write `-o FILE`",
-    "--target": "write `--select CATALOG/NAMESPACE/TABLE`",
-    "-target": "write `--select CATALOG/NAMESPACE/TABLE`",
-    "-var": "write `--var NAME=VALUE`",
-    "-var-file": "write `--var-file FILE`",
-}
-"""Options that users of other tools type, and the hint that replaces each."""
 
 _CHOICE_SEPARATOR = "\n\t"  # click prints it before each choice of a missing argument
 _EPILOG = """\b
@@ -95,7 +83,9 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            hint = display.did_you_mean(args[0], _COMMANDS, f"commands: {', '.join(_COMMANDS)}")
+            hint = COMMANDS.get(args[0]) or display.did_you_mean(
+                args[0], _COMMANDS, f"commands: {', '.join(_COMMANDS)}"
+            )
             ctx.fail(f"no command `{args[0]}`; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -170,7 +160,8 @@ def _check_arguments(arguments: Sequence[str]) -> None:
     Raises:
         ClickException: naming the first of these arguments, and for another tool's option the one of lancens.
     """
-    command = next((argument for argument in arguments if argument in _COMMANDS), None)
+    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    known = _options_of(command) if command is not None and command in _COMMANDS else None
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for before, argument in pairwise(("lancens", *options)):
         name, equals, value = argument.partition("=")
@@ -178,9 +169,17 @@ def _check_arguments(arguments: Sequence[str]) -> None:
             raise click.ClickException(f"the argument after {before} is empty: check the variable that it comes from")
         if name.startswith("--") and equals and not value and name != "--allow-env":
             raise click.ClickException(f"{name} is empty: check the variable that its value comes from")
-        hint = _FOREIGN_OPTIONS.get(name)
-        if hint is not None and not (name == "--auto-approve" and command in ("apply", "maintain", "release")):
+        hint = None if known is None else option_hint(argument, command, known)
+        if hint is not None:
             raise click.ClickException(f"no such option {name}: {hint}")
+
+
+def _options_of(name: str) -> list[str]:
+    """Return the options of the command ``name`` and of lancens itself, as they are typed."""
+    context = click.Context(_lancens)
+    command = _lancens.get_command(context, name)
+    parameters = [*_lancens.get_params(context), *(command.get_params(context) if command is not None else ())]
+    return [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
 
 
 def _open_closed_streams() -> None:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
+from reconciler.manifest.habits import key_hint
 from reconciler.manifest.models import (
     Block,
     ColumnBlock,
@@ -28,6 +29,7 @@ from reconciler.manifest.models import (
 from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
+from reconciler.model import display
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.column_renames import rename_problem
 from reconciler.model.columns import COMMENT, Column, Schema
@@ -87,6 +89,17 @@ _NEVER_SECRET = frozenset(
         "tags",
     }
 )
+
+_LONGEST_EXCERPT = 80
+# The form of a key's value, where another one was written.
+_SHAPES = {
+    "schema": ", such as `[{name: id, type: int64}]`",
+    "tables": ", each with the name of a table",
+    "namespaces": ", each with the name of a namespace",
+    "properties": ", such as `{tier: gold}`",
+    "catalogs": ", each with the name of a catalog",
+    "config": ", such as `{root: ./lake}`",
+}
 
 
 class BlockReader:
@@ -174,7 +187,8 @@ class BlockReader:
         child = entries_of(node).get(key)
         if child is not None and not is_block(child):
             self.problems.add_at(
-                child.position, f"`{key}` in {subject} is {_describe(child)}, expected a block of keys"
+                child.position,
+                f"`{key}` in {subject} is {_describe(child)}, expected a block of keys{_SHAPES.get(key, '')}",
             )
         return entries_of(child)
 
@@ -278,7 +292,7 @@ class BlockReader:
             known = [field.alias or name for name, field in model.model_fields.items()]
             holder = next((name for name in ("metadata", "properties") if name in known), None)
             is_text = key in ("comment", "description") and holder is not None
-            expected = f"expected `{holder}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
+            expected = f"expected `{holder}: {{{key}: …}}`" if is_text else key_hint(model.__name__, str(key), known)
             self.problems.add_at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
         elif kind == "missing":
             self.problems.add_at(invalid.position, f"{label} has no `{key}`; expected {expected}")
@@ -294,7 +308,8 @@ def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:
     if isinstance(context.get("error"), TypeSyntaxError):
         return str(context["error"])
     expected = _EXPECTED[kind].format(**context).replace("'", "`")
-    return f"{label} is {shown}, expected {expected}"
+    shape = _SHAPES.get(str(detail["loc"][-1]), "") if kind in ("list_type", "dict_type", "model_type") else ""
+    return f"{label} is {shown}, expected {expected}{shape}"
 
 
 def _describe(node: Node) -> str:
@@ -302,7 +317,7 @@ def _describe(node: Node) -> str:
         return "a block of keys"
     if isinstance(node, Sequence):
         return "a list"
-    return "nothing" if node.is_null else f"`{node.text}`"
+    return "nothing" if node.is_null else f"`{display.shorten(node.text, _LONGEST_EXCERPT)}`"
 
 
 def _node_at(node: Node, location: tuple[int | str, ...]) -> Node:

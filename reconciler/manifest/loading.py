@@ -14,6 +14,8 @@ from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.config import ConfigEntry, ConfigText, Implementation, Implementations
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.files import Content, folders_of, read_files, read_variables_beside
+from reconciler.manifest.habits import foreign_file, is_config_key
+from reconciler.manifest.lookalikes import lookalikes
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile, SuppressBlock
@@ -29,6 +31,7 @@ from reconciler.manifest.variables import (
     Template,
     TemplateError,
     environment_values,
+    is_literal,
     is_unresolved,
 )
 from reconciler.model.capabilities import Capabilities
@@ -36,9 +39,9 @@ from reconciler.model.collector import collector_paused
 from reconciler.model.desired import DesiredCatalog, Source, Suppression, Thresholds
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
-from reconciler.model.names import check_name
+from reconciler.model.names import address, check_name
 from reconciler.model.ownership import owner_name
-from reconciler.model.redaction import REDACTED, redact_value
+from reconciler.model.redaction import REDACTED, is_sensitive_key, redact_value
 
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
 
@@ -110,6 +113,7 @@ class _Loader:
         warning or an error.
         """
         root, subject, folder = self._content.root, "the manifest", self._resolver.folders[0]
+        self._refuse_foreign_file(root)
         top = self._blocks.read(ManifestFile, root, subject, ("catalogs", "defaults")) or ManifestFile()
         is_part = root and not {"name", "version"} & root.keys()
         included = "; if another manifest includes this file, give that one" if is_part else ""
@@ -129,7 +133,7 @@ class _Loader:
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
         # An unreadable part may use them.
-        warnings = () if self._problems else tuple(self._check_unused({**beside, **variables}))
+        warnings = () if self._problems else tuple(self._warnings({**beside, **variables}, catalogs))
         self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
         used = {key: value for key, value in self._resolver.variables.items() if key in self._resolver.used}
@@ -152,6 +156,18 @@ class _Loader:
             identity=identity,
         )
 
+    def _refuse_foreign_file(self, root: Mapping) -> None:
+        """Raise one error for a file of another tool, which has an error in every line.
+
+        Raises:
+            ManifestError: naming what the file is.
+        """
+        kind = foreign_file(root)
+        if kind is not None:
+            position = next(iter(root.values())).key_position
+            self._problems.add_at(position, f"{kind}, not a manifest of lancens; `lancens init` writes one")
+            self._problems.raise_if_any()
+
     def _add_mirrors(
         self, read: MappingOf[str, tuple[ManifestCatalog, CatalogBlockReader]], nodes: MappingOf[str, Node]
     ) -> dict[str, ManifestCatalog]:
@@ -173,11 +189,29 @@ class _Loader:
         used = self._resolver.used
         for name in sorted(variables.keys() - used):
             hint, value = did_you_mean(name, sorted(used)), variables[name]
-            message = f"variable `{name}` is defined, but nothing uses it{hint and f'; {hint}'}"
+            message = (
+                f"variable `{name}` is defined, but nothing uses it; {hint or f'the manifest has no `${{var:{name}}}`'}"
+            )
             if isinstance(value, FileValue):
                 yield value.source.problem(message)
             else:
                 self._problems.add_in_file(self._problems.files[0].name, message)
+
+    def _warnings(self, variables: MappingOf[str, str], catalogs: MappingOf[str, ManifestCatalog]) -> Iterator[Problem]:
+        """Yield what the manifest may hold, and mostly holds by mistake."""
+        yield from self._check_unused(variables)
+        for catalog in catalogs.values():
+            tables, namespaces = catalog.desired.tables, catalog.desired.namespaces
+            for name, other, characters in lookalikes((*namespaces, *tables)):
+                yield (tables.get(name) or namespaces[name]).source.problem(
+                    f"{address(catalog.name, name)} looks like {address(catalog.name, other)}, and has {characters}"
+                )
+            for entry in catalog.config.entries:
+                if entry.template and is_literal(entry.template) and is_sensitive_key(entry.key):
+                    yield entry.source.problem(
+                        f"config: `{entry.key}` is written out for every reader of this file; write `${{env:NAME}}` or "
+                        "`${file:PATH}`"
+                    )
 
     def _require(self, node: Node, key: str, subject: str, expected: str) -> None:
         if key not in entries_of(node) and self._content.complete:
@@ -266,8 +300,9 @@ class _Loader:
         source = self._problems.source(node["config"].key_position if "config" in node else node.key_position)
         config = ConfigText(impl, implementation, source, entries)
         config.hide_variables(self._resolver)
-        for problem in config.problems():
-            self._problems.add(problem)
+        if not any(map(is_config_key, node)):  # which then lack in `config`
+            for problem in config.problems():
+                self._problems.add(problem)
         return config
 
     def _config_entries(self, node: Mapping, subject: str) -> Iterator[ConfigEntry]:

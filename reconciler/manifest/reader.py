@@ -13,9 +13,13 @@ import yaml
 
 from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Position, ScalarNode, Sequence, is_block, position_of
 from reconciler.manifest.problems import Problems
+from reconciler.manifest.syntax import TEMPLATE, explain, without_keys
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
+_HEAD_BYTES = 1024
+_MOST_ANCHORS = 20
+"""The most anchors, aliases and tags in one report."""
 _MAX_SHARED_TEXTS = 4096
 """How many different texts of a file are shared, as many tables have the same keys and values."""
 
@@ -23,11 +27,6 @@ _BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xf
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # Includes the line breaks of YAML 1.1 that editors do not count, so that line numbers agree.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-# What a flow block cannot hold unquoted: a placeholder, and a type with brackets.
-_UNQUOTED = re.compile(r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]")
-_TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
 
 
 class _StopError(Exception):
@@ -52,29 +51,12 @@ def read_document(data: bytes, file: int, problems: Problems, example: str = "su
     except _StopError:
         return None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        context = f" {error.context}" if error.context else ""
-        lines = data.decode("utf-8", "replace").split("\n")
-        hint = _syntax_hint(lines[line - 1] if line <= len(lines) else "", column)
-        problems.add_at(
-            position_of(file, line, column), hint or f"not valid YAML:{context} {error.problem or ''}".rstrip()
-        )
+        fault = explain(error, data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        problems.add_at(position_of(file, fault.line, fault.column), fault.message)
         return None
     except yaml.YAMLError as error:
         problems.add_in_file(name, f"not valid YAML: {error}")
         return None
-
-
-def _syntax_hint(line: str, column: int) -> str | None:
-    """Return the cause of a syntax error at ``column`` of ``line``, if it is a common one."""
-    if "{{" in line:
-        return f"{_TEMPLATE}, in double quotes"
-    if (match := _UNQUOTED.search(line)) is not None and "{" in line[: match.start()]:
-        return f'`{match[0]}` inside `{{…}}` must be quoted: "{match[0]}"'
-    if line[column - 1 : column] == "\t" or line.startswith("\t"):
-        return "a tab; YAML indents with spaces"
-    return None
 
 
 class _Composer:
@@ -97,18 +79,24 @@ class _Composer:
         start = position_of(self._file, 1, 1)
         if root is not None and not is_block(root):
             kind = "a list" if isinstance(root, Sequence) else "text"
-            self._stop(root.position, f"{kind} at the top; expected a block of keys {example}")
+            expected = isinstance(root, ScalarNode) and without_keys(root.text)
+            self._stop(root.position, f"{kind} at the top; {expected or f'expected a block of keys {example}'}")
         return Mapping(start, start)
 
     def _decode(self, data: bytes) -> str:
         for mark, encoding in _BYTE_ORDER_MARKS.items():
             if data.startswith(mark):
                 self._stop(position_of(self._file, 1, 1), f"the file is in {encoding}, expected UTF-8")
+        if data[:_HEAD_BYTES].lstrip().startswith(b"<"):
+            expected = "a plan to apply is JSON, which `lancens plan -o plan.json` writes"
+            self._stop(position_of(self._file, 1, 1), f"HTML or XML, not YAML; {expected}")
         try:
             text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
         except UnicodeDecodeError as error:
             before = data[: error.start]
             position = position_of(self._file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+            if b"\0" in data[:_HEAD_BYTES]:
+                self._stop(position_of(self._file, 1, 1), "a binary file, not YAML")
             self._stop(position, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
         match = UNPRINTABLE.search(text)
         if match is not None:
@@ -150,7 +138,7 @@ class _Composer:
             elif isinstance(event, yaml.CollectionStartEvent):
                 if entries is not None and key is None:
                     braces = isinstance(event, yaml.MappingStartEvent) and event.flow_style
-                    hint = f". {_TEMPLATE}" if braces else ""
+                    hint = f". {TEMPLATE}" if braces else ""
                     self._stop(position, f"a list or block as a key; expected text{hint}")
                 opened = self._new_collection(event, position, position if key is None else key_position, len(stack))
                 stack.append((opened, key, key_position))
@@ -197,18 +185,29 @@ class _Composer:
 
     def _check_alias_and_document(self, event: yaml.Event, position: Position, root: Node | None) -> None:
         if isinstance(event, yaml.AliasEvent):
-            self._stop(position, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
+            self._refuse_anchor_and_tag(event, position)
         if isinstance(event, yaml.DocumentStartEvent) and root is not None:
             self._stop(position, "a second document; a manifest file holds one")
 
-    def _refuse_anchor_and_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, position: Position) -> None:
-        if event.anchor is not None:
-            self._stop(
-                position, f"anchor `&{event.anchor}`; anchors are not used in manifests, expected the value alone"
-            )
-        if event.tag is not None:
-            hint = "; `${env:NAME}` reads the environment" if "env" in event.tag.lower() else ""
-            self._stop(position, f"tag `{event.tag}`; expected no tag, every scalar is text as written{hint}")
+    def _refuse_anchor_and_tag(self, event: yaml.NodeEvent, position: Position) -> NoReturn:
+        """Report this anchor, alias or tag and all that follow, and stop."""
+        self._add_anchor_and_tag(event, position)
+        while len(self._problems) < _MOST_ANCHORS and (following := self._loader.get_event()) is not None:
+            mark: Any = following.start_mark
+            self._add_anchor_and_tag(following, position_of(self._file, mark.line + 1, mark.column + 1))
+        raise _StopError
+
+    def _add_anchor_and_tag(self, event: yaml.Event, position: Position) -> None:
+        anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
+        if isinstance(event, yaml.AliasEvent):
+            message = f"alias `*{anchor}`; aliases are not used in manifests, expected the value"
+            self._problems.add_at(position, message)
+        elif anchor is not None:
+            message = f"anchor `&{anchor}`; anchors are not used in manifests, expected the value alone"
+            self._problems.add_at(position, message)
+        if tag is not None:
+            hint = "; `${env:NAME}` reads the environment" if "env" in tag.lower() else ""
+            self._problems.add_at(position, f"tag `{tag}`; expected no tag, every scalar is text as written{hint}")
 
     def _stop(self, position: Position, message: str) -> NoReturn:
         self._problems.add_at(position, message)

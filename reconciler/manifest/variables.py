@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +24,7 @@ _SCHEMES = {
 }
 _TOKEN = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<body>[^}]*)\}|\$\{")
 _MAX_FILE_BYTES = 1024 * 1024
+_MOST_VARIABLE_FILES = 20  # looked into for an error
 _ENVIRONMENT_PREFIX = "LANCENS_VAR_"
 
 
@@ -134,7 +136,10 @@ def _placeholder(body: str) -> Placeholder:
     scheme, colon, reference = body.partition(":")
     if not colon or scheme not in _SCHEMES:
         expected = "expected env:, var: or file:"
-        hint = did_you_mean(f"{scheme}:", map("{}:".format, _SCHEMES), expected) if colon else expected
+        if colon:
+            hint = did_you_mean(f"{scheme}:", map("{}:".format, _SCHEMES), expected)
+        else:
+            hint = _without_scheme(body) or expected
         raise TemplateError(f"unknown placeholder `${{{body}}}`; {hint}")
     name, has_default, default = reference.partition(":-")
     example, pattern = _SCHEMES[scheme]
@@ -145,6 +150,17 @@ def _placeholder(body: str) -> Placeholder:
 
 def _variables_in(template: Template) -> set[str]:
     return {part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var"}
+
+
+def _without_scheme(body: str) -> str | None:
+    """Return what to write for a placeholder of a shell or of Terraform, None if it is neither."""
+    prefix, dot, name = body.partition(".")
+    if dot and re.fullmatch(r"\w+", name):
+        scheme = prefix if prefix in _SCHEMES else "var"
+        return f"write `${{{scheme}:{name}}}`"
+    if re.fullmatch(r"\w+", body):
+        return f"write `${{env:{body}}}` or `${{var:{body}}}`"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +262,22 @@ class Resolver:
             known = filter(self._may_read_variable, os.environ)
             otherwise = f"set it, or write `${{env:{name}:-default}}`"
             return f"environment variable `{name}` is not set; {did_you_mean(name, known, otherwise, cutoff=0.8)}"
-        otherwise = f"give it with `--var {name}=value`, or write `${{var:{name}:-default}}`"
+        files = " or ".join(f"`--var-file {file}`" for file in self._files_with(name))
+        otherwise = f"give it with {files or f'`--var {name}=value`'}, or write `${{var:{name}:-default}}`"
         return f"variable `{name}` is not given; {did_you_mean(name, self.variables, otherwise)}"
+
+    def _files_with(self, name: str) -> Iterator[str]:
+        """Yield the files of variables beside the manifest that have a line for ``name``."""
+        line = re.compile(rf"^[\"']?{re.escape(name)}[\"']?\s*:", re.MULTILINE)
+        for folder in self.folders[:1]:
+            for path in islice(sorted(Path(folder).glob("*.vars.y*ml")), _MOST_VARIABLE_FILES):
+                try:
+                    is_allowed = self.policy.may_read(os.path.realpath(path), self.folders)
+                    text = read_file(str(path), _MAX_FILE_BYTES).decode("utf-8", "replace") if is_allowed else ""
+                except UnreadableFileError:
+                    continue
+                if line.search(text):
+                    yield Path(os.path.relpath(path)).as_posix()
 
     def _file_text(self, placeholder: Placeholder, folder: str) -> str | None:
         """Return a file's text without its last line break; None for a missing file with a default."""

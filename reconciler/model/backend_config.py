@@ -8,6 +8,7 @@ backend. :class:`KeysOf` sets another prefix, which may also be the name of a pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import digits
@@ -86,6 +87,7 @@ _EXPECTATIONS = {
     "enum": "{expected}",
 }
 
+_STORAGE_OPTION = re.compile(r"(?:aws|azure|google|gcp|s3|gcs)_|access_key_id|secret_access_key|session_token|account_")
 _MOST_HINTS = 100  # each takes a search, and a hostile file could have a million unknown keys
 
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
@@ -224,6 +226,8 @@ def read_config(
             values[key] = properties[original]
         else:
             hint = _replacement(model, key)
+            if hint is None and "storage" in fields and _STORAGE_OPTION.match(key):
+                hint = f"write `storage.{key}`, an option for opening datasets"
             if hint is None:
                 every = f"known keys: {', '.join([*known, *(f'{name}.*' for name in reversed(fields))])}"
                 hint = did_you_mean(key, known, every) if len(problems) < _MOST_HINTS else every

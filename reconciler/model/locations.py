@@ -184,6 +184,27 @@ def problem(location: str) -> str | None:
     return None
 
 
+_BLOB_HOST = re.compile(r"//([a-z0-9]+)\.(?:blob|dfs)\.core\.windows\.net/([^/]+)(.*)")
+_OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
+
+
+def foreign_scheme(location: str) -> str | None:
+    """Return what to write for a location that no store of Lance has, None for any other.
+
+    >>> foreign_scheme("gcs://lake/a.lance")
+    'Lance opens no gcs: locations; write gs://lake/a.lance'
+    """
+    scheme, rest = _split(location)
+    expected = "expected a path, s3://, gs:// or az://"
+    if scheme in _OTHER_SCHEMES:
+        expected = f"write {_OTHER_SCHEMES[scheme]}:{redact(location).partition(':')[2]}"
+    elif scheme in ("http", "https") and (blob := _BLOB_HOST.match(rest)) is not None:
+        expected = f"write az://{blob[2]}{blob[3]}, and `storage.account_name: {blob[1]}` in `config`"
+    elif scheme not in ("http", "https", "ftp", "hdfs", "dbfs", "viewfs"):
+        return None
+    return f"Lance opens no {scheme}: locations; {expected}"
+
+
 def table_problem(location: str) -> str | None:
     """Return why no table can be at ``location``; None if one can.
 

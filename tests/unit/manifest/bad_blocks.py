@@ -100,13 +100,13 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         [
             f"{L}:7:17: table lake/t is `yes`, expected a block of keys",
             f"{L}:7:25: table lake/u is a list, expected a block of keys",
-            f"{L}:7:45: `properties` in table lake/v is a list, expected a block of keys",
+            f"{L}:7:45: `properties` in table lake/v is a list, expected a block of keys, such as `{{tier: gold}}`",
         ],
     ),
     (
         "namespaces is text",
         manifest("namespaces: {a: {tables: here}}"),
-        [f"{L}:7:30: `tables` in namespace lake/a is `here`, expected a block of keys"],
+        [f"{L}:7:30: `tables` in namespace lake/a is `here`, expected a block of keys, each with the name of a table"],
     ),
     (
         "expectations",
@@ -259,7 +259,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         manifest("tables: {t: {schema: []}, u: {schema: }}"),
         [
             f"{L}:7:26: `schema` in table lake/t is empty; expected at least one entry, or no key at all",
-            f"{L}:7:43: `schema` in table lake/u is nothing, expected a list",
+            f"{L}:7:43: `schema` in table lake/u is nothing, expected a list, such as `[{{name: id, type: int64}}]`",
         ],
     ),
     # ---- placeholders
@@ -285,13 +285,13 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
             f"{L}:13:14: variable `tear` is not given; did you mean `tier`?",
             f"{L}:14:14: `x y` is not a name in `${{var:x y}}`; expected `${{var:name}}`",
             f"{L}:15:14: file `missing.txt` does not exist; the path is relative to the file it is written in",
-            f"{L}:16:14: unknown placeholder `${{HOME}}`; expected env:, var: or file:",
+            f"{L}:16:14: unknown placeholder `${{HOME}}`; write `${{env:HOME}}` or `${{var:HOME}}`",
         ],
     ),
     (
         "placeholder that is malformed in a required key of config",
         manifest("", "dir", '{root: "${HOME}/lake"}'),
-        [f"{L}:6:20: unknown placeholder `${{HOME}}`; expected env:, var: or file:"],
+        [f"{L}:6:20: unknown placeholder `${{HOME}}`; write `${{env:HOME}}` or `${{var:HOME}}`"],
     ),
     (
         "list in a required key of config",

@@ -41,7 +41,7 @@ def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
         caught.value,
         ("lancens.yaml:8:12", "`never`, `owned` or `all`"),
         ("teams/ads.yaml:1:38", "`propertys`", "did you mean `properties`?"),
-        ("teams/web.yaml:2:1", "not valid YAML"),
+        ("teams/web.yaml:1:11", "`{` is not closed"),
     )
     assert "3 errors in 3 files." in str(caught.value)
 

@@ -30,7 +30,7 @@ def error_of(path: Path) -> ManifestError:
     return caught.value
 
 
-def test_an_alias_bomb_is_refused_at_its_first_anchor(write: Write) -> None:
+def test_an_alias_bomb_is_refused_at_its_anchors(write: Write) -> None:
     bomb = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijk"))
 
     tracemalloc.start()
@@ -38,7 +38,8 @@ def test_an_alias_bomb_is_refused_at_its_first_anchor(write: Write) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert_problems(found, ("lancens.yaml:1:4", "anchor `&a`"))
+    assert str(found.problems[0]).startswith("lancens.yaml:1:4: anchor `&a`")
+    assert len(found.problems) == 20
     assert peak < MEGABYTE
 
 

@@ -1,0 +1,146 @@
+"""Explain syntax errors of YAML by the text around them: libyaml names where it gave up, not what to mend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import yaml
+
+from reconciler.model.display import shorten
+
+TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
+
+# What a flow block cannot hold unquoted: a placeholder, and a type with brackets.
+_UNQUOTED = re.compile(r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]")
+_CONFLICT = re.compile(r"<{7}(?: |$)")
+_KEY = re.compile(r"(?:^|[\s{,\"'])[^\s:]+:(?:\s|$)")
+_AFTER_QUOTE = re.compile(r"[\"']\s*$")
+_TWO_WORDS = re.compile(r"([\w.-]+)(?:\s*=\s*|\s+|:)(\S.*)")
+_SETTING = re.compile(r"([\w.-]+)\s*=\s*[\"']?([^\"'\s]{,60})")
+_RESERVED = frozenset("*&%@`!")
+_CLOSING = {"{": "}", "[": "]"}
+_LONGEST_EXCERPT = 60
+
+
+class SyntaxFault(NamedTuple):
+    """What is wrong in a YAML text, and where; ``line`` and ``column`` count from 1."""
+
+    line: int
+    column: int
+    message: str
+
+
+def explain(error: yaml.MarkedYAMLError, text: str) -> SyntaxFault:
+    """Return the cause of a syntax error in ``text``: as libyaml says it where no common cause fits."""
+    lines = text.split("\n")
+    conflict = next((number for number, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
+    if conflict is not None:
+        message = "a merge conflict of git; keep one side, and delete the lines `<<<<<<<`, `=======` and `>>>>>>>`"
+        return SyntaxFault(conflict, 1, message)
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    cause = _cause_in_line(_line_at(lines, line), column)
+    if cause is not None:
+        return SyntaxFault(line, column, cause)
+    start = error.context_mark and (error.context_mark.line + 1, error.context_mark.column + 1)
+    fault = (start and _cause_from_start(lines, start, (line, column))) or _lost_colon(lines, line, column)
+    context = f" {error.context}" if error.context else ""
+    return fault or SyntaxFault(line, column, f"not valid YAML:{context} {error.problem or ''}".rstrip())
+
+
+def without_keys(text: str) -> str | None:
+    """Return what to write for text that is no block of keys, where it looks like keys of another language."""
+    setting = _SETTING.match(text)
+    return setting and f"write `{setting[1]}: {setting[2]}`"
+
+
+def _cause_in_line(line: str, column: int) -> str | None:
+    """Return why ``line`` cannot be read at ``column``, where the line alone shows it."""
+    at = line[column - 1 : column]
+    if "{{" in line:
+        return f"{TEMPLATE}, in double quotes"
+    if (match := _UNQUOTED.search(line)) is not None and "{" in line[: match.start()]:
+        return f'`{match[0]}` inside `{{…}}` must be quoted: "{match[0]}"'
+    if at == "\t" or line.startswith("\t"):
+        return "a tab; YAML indents with spaces"
+    if at == "\\":
+        return "a backslash in double quotes begins an escape; write it twice, or use single quotes"
+    if at in _CLOSING.values():
+        return f"`{at}` closes nothing"
+    if _AFTER_QUOTE.search(line[: column - 1]):
+        return "text after a closing quote; quote the whole value, or close the quote that is open above"
+    return None
+
+
+def _cause_from_start(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> SyntaxFault | None:
+    """Return what is wrong with the block, quote or value that begins at ``start`` and breaks at ``end``."""
+    line = _line_at(lines, start[0])
+    at = line[start[1] - 1 : start[1]]
+    if at in _RESERVED:
+        value = re.split(r"[\s,\]}]", line[start[1] - 1 :], maxsplit=1)[0].rstrip(":")
+        return SyntaxFault(*start, f'a value that begins with {at} must be quoted: "{_excerpt(value)}"')
+    if at in ("'", '"'):
+        return SyntaxFault(*start, f"the quote `{at}` is not closed")
+    if at in _CLOSING:
+        closing = _CLOSING[at]
+        if start[0] == end[0]:
+            return SyntaxFault(*end, f"expected `,` or `{closing}` before this")
+        return SyntaxFault(*start, f"`{at}` is not closed; a `,` or `{closing}` is missing before line {end[0]}")
+    broken = _line_at(lines, end[0])
+    if (fault := _without_colon(lines, start[0])) is not None:
+        return fault
+    begins_line = start[0] < end[0] and broken.strip() and not broken[: end[1] - 1].strip()
+    return SyntaxFault(*end, _misplaced(at, broken[end[1] - 1])) if begins_line else None
+
+
+def _misplaced(first: str, broken: str) -> str:
+    """Return why a line that begins with ``broken`` is not part of the block that begins with ``first``."""
+    if broken == "-":
+        return "a list item where a key is expected; indent the list below its key"
+    if first == "-":
+        return "a key where a list item is expected; the items of a list begin with `- ` in one column"
+    return "the indentation fits no line above; the keys of a block begin in one column"
+
+
+def _lost_colon(lines: Sequence[str], number: int, column: int) -> SyntaxFault | None:
+    """Return why a colon cannot stand at ``column`` of line ``number``: mostly, the line before lacks one."""
+    line = _line_at(lines, number)
+    if line[column - 1 : column] != ":":
+        return None
+    if (key := _KEY.search(line[: column - 1])) is not None:
+        value = line[key.end() :].strip()
+        return SyntaxFault(number, column, f'a second colon in one line; quote the value: "{_excerpt(value)}"')
+    before = next((each for each in range(number - 1, 0, -1) if _is_content(_line_at(lines, each))), None)
+    if before is None:
+        return None
+    indent = len(line) - len(line.lstrip())
+    return _without_colon(lines, before) or SyntaxFault(
+        number, indent + 1, f"indented as part of line {before}, which has a value already"
+    )
+
+
+def _without_colon(lines: Sequence[str], number: int) -> SyntaxFault | None:
+    """Return the error of a line that has no key; None for a line with one."""
+    line = _line_at(lines, number)
+    text = line.partition(" #")[0].strip()
+    if _KEY.search(line) or text.startswith("-"):
+        return None
+    words = _TWO_WORDS.fullmatch(text)
+    expected = f"`{words[1]}: {_excerpt(words[2])}`" if words else f"`{_excerpt(text)}:`"
+    lacks = "space after its colon" if words and f"{words[1]}:{words[2]}" == text else "colon"
+    column = len(line) - len(line.lstrip()) + 1
+    return SyntaxFault(number, column, f"`{_excerpt(text)}` has no {lacks}; expected {expected}")
+
+
+def _is_content(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _line_at(lines: Sequence[str], number: int) -> str:
+    return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+def _excerpt(text: str) -> str:
+    return shorten(text, _LONGEST_EXCERPT)

@@ -1,0 +1,176 @@
+"""YAML that is nearly right, and keys, types and files of other tools: each gets one message that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler import load
+from reconciler.manifest import habits, models
+from reconciler.model.errors import ManifestError
+from tests.unit.manifest.conftest import Write, manifest
+
+HEAD = "version: 1\nname: shop\ncatalogs:\n"
+LAKE = HEAD + "  lake:\n    impl: dir\n    config: {root: ./lake}\n"
+CONFLICT = "a merge conflict of git; keep one side, and delete the lines `<<<<<<<`, `=======` and `>>>>>>>`"
+
+
+def message_of(path: Path) -> str:
+    with pytest.raises(ManifestError) as caught:
+        load(path)
+    (problem,) = caught.value.problems
+    return str(problem).removeprefix("lancens.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + "  lake\n    impl: dir\n", "4:3: `lake` has no colon; expected `lake:`"),
+        (HEAD + "  lake:\n    impl dir\n    prune: never\n", "5:5: `impl dir` has no colon; expected `impl: dir`"),
+        (LAKE + "    prune never\n    tables: {}\n", "7:5: `prune never` has no colon; expected `prune: never`"),
+        (
+            LAKE + "    prune:never\n    tables: {}\n",
+            "7:5: `prune:never` has no space after its colon; expected `prune: never`",
+        ),
+        (LAKE + "    prune = never\n    tables: {}\n", "7:5: `prune = never` has no colon; expected `prune: never`"),
+        (HEAD + "  lake: impl: dir\n", '4:13: a second colon in one line; quote the value: "impl: dir"'),
+        (
+            HEAD + "  lake:\n    config: {root: x\n    impl: dir\n",
+            "5:13: `{` is not closed; a `,` or `}` is missing before line 6",
+        ),
+        (HEAD + "  lake: {impl: dir config: {root: x}}\n", "4:26: expected `,` or `}` before this"),
+        (HEAD + "  lake: {impl: dir}}\n", "4:20: `}` closes nothing"),
+        (HEAD + '  lake:\n    impl: "dir\n', '5:11: the quote `"` is not closed'),
+        (
+            HEAD + '  lake:\n    impl: "dir" x\n',
+            "5:17: text after a closing quote; quote the whole value, or close the quote that is open above",
+        ),
+        (
+            HEAD + '  lake:\n    config: {root: "C:\\data"}\n',
+            "5:23: a backslash in double quotes begins an escape; write it twice, or use single quotes",
+        ),
+        (LAKE + "    scope: [**/x]\n", '7:13: a value that begins with * must be quoted: "**/x"'),
+        (LAKE + "    scope: [%x]\n", '7:13: a value that begins with % must be quoted: "%x"'),
+        (
+            LAKE + "   prune: never\n",
+            "7:4: the indentation fits no line above; the keys of a block begin in one column",
+        ),
+        (
+            HEAD + "  lake:\n    impl: dir\n      prune: never\n",
+            "6:7: indented as part of line 5, which has a value already",
+        ),
+        (LAKE + "    - a\n", "7:5: a list item where a key is expected; indent the list below its key"),
+        (
+            LAKE + "    scope:\n      - a\n      b: c\n",
+            "9:7: a key where a list item is expected; the items of a list begin with `- ` in one column",
+        ),
+        (LAKE + "<<<<<<< HEAD\n    prune: never\n=======\n    prune: all\n>>>>>>> x\n", f"7:1: {CONFLICT}"),
+        ("name = 'shop'\nversion = 1\n", "1:1: text at the top; write `name: shop`"),
+        (
+            "<!DOCTYPE html>\n",
+            "1:1: HTML or XML, not YAML; a plan to apply is JSON, which `lancens plan -o plan.json` writes",
+        ),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {}\n",
+            "1:1: a Kubernetes resource, not a manifest of lancens; `lancens init` writes one",
+        ),
+        (manifest("root: x"), "7:5: unknown key `root` in catalog lake; write it in `config`: `config: {root: …}`"),
+        (
+            manifest("databases: {}"),
+            "7:5: unknown key `databases` in catalog lake; write `namespaces`, which may be nested",
+        ),
+        (
+            manifest("tables: {t: {lifecycle: x}}"),
+            (
+                "7:18: unknown key `lifecycle` in table lake/t; write `protect: true`, which forbids every plan that "
+                "would remove it"
+            ),
+        ),
+        (
+            manifest("tables: {t: {probe:true: }}"),
+            "7:18: unknown key `probe:true` in table lake/t; a space after the colon is missing: `probe: true`",
+        ),
+        (manifest("", "databricks"), "5:11: unknown impl `databricks`: write `unity`"),
+        (
+            manifest("", "dir", "{root: 'gcs://lake/a'}"),
+            "6:14: config: `root`: Lance opens no gcs: locations; write gs://lake/a",
+        ),
+        (
+            manifest("", "dir", "{root: 'https://acct.blob.core.windows.net/c/lake'}"),
+            (
+                "6:14: config: `root`: Lance opens no https: locations; write az://c/lake, and "
+                "`storage.account_name: acct` in `config`"
+            ),
+        ),
+        (
+            manifest("tables: {t: {location: 'gcs://lake/a'}}"),
+            "7:28: `location` in table lake/t: Lance opens no gcs: locations; write gs://lake/a",
+        ),
+        (
+            manifest("", "dir", "{root: /lake, aws_access_key_id: x}"),
+            (
+                "6:27: config: unknown key `aws_access_key_id`; write `storage.aws_access_key_id`, an option "
+                "for opening datasets"
+            ),
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: 'vector(8)'}]}}"),
+            "7:43: type `vector(8)`: Lance stores no type `vector`; did you mean `fixed_size_list<float32>[8]`?",
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: int64 not null}]}}"),
+            "7:43: type `int64 not null`: write `nullable: false` beside the type",
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: “int64”}]}}"),
+            "7:43: type `“int64”`: a type is expected without the quotes of `“int64”`",
+        ),
+        (
+            manifest("tables: {t: {protect: ${var.keep}}}"),
+            '7:28: `${var.keep}` inside `{…}` must be quoted: "${var.keep}"',
+        ),
+        (
+            manifest("tables: {t: {location: '${var.place}'}}"),
+            "7:28: unknown placeholder `${var.place}`; write `${var:place}`",
+        ),
+        (
+            manifest(f"tables: {{t: {{protect: {'x' * 2_000_000}}}}}"),
+            f"7:27: `protect` in table lake/t is `{'x' * 40}…{'x' * 39}`, expected true or false",
+        ),
+    ],
+)
+def test_a_mistake_has_one_message(write: Write, text: str, message: str) -> None:
+    assert message_of(write(lancens=text)) == message
+
+
+def test_a_missing_variable_names_the_file_beside_the_manifest_that_has_it(write: Write) -> None:
+    path = write(lancens=manifest("tables: {t: {location: '${var:place}'}}"))
+    (path.parent / "prod.vars.yaml").write_text("region: eu\nplace: /data\n")
+
+    assert message_of(path).endswith("give it with `--var-file prod.vars.yaml`, or write `${var:place:-default}`")
+
+
+def test_a_secret_in_the_manifest_is_a_warning(write: Write) -> None:
+    (warning,) = load(write(lancens=manifest("", "rest", "{uri: 'http://127.0.0.1:1', auth_token: abc}"))).warnings
+
+    assert str(warning).endswith(
+        "config: `auth_token` is written out for every reader of this file; write `${env:NAME}` or `${file:PATH}`"
+    )
+    assert "abc" not in str(warning)
+
+
+@pytest.mark.parametrize(
+    ("name", "characters"), [("u\u0455ers", "U+0455"), ("users\u200b", "U+200B"), ("u\u017fers", "U+017F")]
+)
+def test_a_name_that_looks_like_another_is_a_warning(write: Write, name: str, characters: str) -> None:
+    (warning,) = load(write(lancens=manifest(f"tables: {{users: {{}}, {name}: {{}}}}"))).warnings
+
+    assert str(warning).endswith(f"lake/{name} looks like lake/users, and has {characters}")
+
+
+def test_no_habit_is_a_key_of_its_block() -> None:
+    for block, keys in habits.KEYS.items():
+        model = getattr(models, block)
+        known = {field.alias or name for name, field in model.model_fields.items()}
+        assert not known & keys.keys(), block
