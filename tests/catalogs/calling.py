@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,16 @@ from tests.writing import blocks_of, write_manifest
 
 __all__ = ["calls_of_changes"]
 
-_TABLES = 4
 _SCHEMA = [{"name": "id", "type": "int64"}]
 
 
 def calls_of_changes(
-    manifest: Path, *above: str, updates: bool = True, **config: str
+    manifest: Path,
+    *above: str,
+    updates: bool = True,
+    number: int = 4,
+    requests: Sequence[object] = (),
+    **config: str,
 ) -> dict[str, tuple[int | None, float]]:
     """Change tables in the namespace ``above`` of the one catalog of ``manifest``, all of them in the same way.
 
@@ -28,6 +32,8 @@ def calls_of_changes(
         manifest: its catalog's blocks are replaced.
         above: the levels of a namespace, of which only the first may exist.
         updates: whether the catalog can change a table's properties.
+        number: how many tables are changed at once.
+        requests: those that storage has answered, where the catalog is storage; they include those of the check.
         config: what the catalog's configuration gets on top.
 
     Returns:
@@ -39,16 +45,18 @@ def calls_of_changes(
     kept: dict[Identifier, object] = {(*above, "kept"): {}}
 
     def tables(name: str, block: object) -> dict[Identifier, object]:
-        return {(*above, f"{name}_{number}"): block for number in range(_TABLES)}
+        return {(*above, f"{name}_{index}"): block for index in range(number)}
 
     def apply(wanted: Mapping[Identifier, object], **more: Any) -> tuple[int | None, float]:
         loaded = reconciler.load(write_manifest(manifest.parent, {"lake": {**base, **more, **blocks_of(wanted)}}))
         plan, profile = reconciler.plan(loaded, allow_mass_removal=True), Profile()
+        before = len(requests)
         report = reconciler.apply(plan, loaded, allow_mass_removal=True, parallelism=1, profile=profile)
         assert report.ok, [result.message for result in report.results]
+        answered = len(requests) - before
         assert reconciler.plan(loaded).changes == ()
         calls = {stage.stage: stage.calls for stage in profile.stages}
-        return calls["check"], (calls["apply"] or 0) / _TABLES
+        return calls["check"], (calls["apply"] or answered) / number
 
     apply(kept)
     counts = {"declare": apply({**kept, **tables("declared", {"probe": False})})}

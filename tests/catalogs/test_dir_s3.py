@@ -26,8 +26,11 @@ from reconciler.model.live import StorageKind
 from reconciler.model.maintenance import WantedCompaction
 from reconciler.storage import reading
 from reconciler.storage.files import content_of
+from tests.catalogs.calling import calls_of_changes
 from tests.servers.listening import http_server
+from tests.servers.s3 import GuardedS3
 from tests.soak import count
+from tests.writing import write_manifest
 
 BUCKET = "lake"
 SECRET = "wJalrXUtnFEMIK7MDENG"
@@ -244,3 +247,15 @@ def test_a_dataset_refers_to_its_root_alone_and_never_to_this_machine(
         found = storage.probe(f"{root}/{name}", backend.storage_options())
         assert (origin, found.kind is StorageKind.DATASET) == (origin, is_admitted)
         assert found.elsewhere == (origin,)
+
+
+def test_requests_of_each_kind_of_change(guarded: GuardedS3, tmp_path: Path) -> None:
+    config = _config("s3://vended/calls", {**guarded.where, **guarded.vended})
+    manifest = write_manifest(tmp_path, {"lake": {"impl": "dir", "config": config}})
+    assert calls_of_changes(manifest, "many", number=1, requests=guarded.seen) == {
+        "declare": (None, 9),
+        "create": (None, 17),
+        "update": (None, 9),
+        "move": (None, 11),
+        "removal": (None, 10),
+    }
