@@ -118,11 +118,13 @@ class Job:
             ManifestError: it cannot be used.
             InputError: a link in the checkout leads out of it.
         """
+        from reconciler.auditor.suppressed_rules import check_suppressed_rules
         from reconciler.operations.manifests import load
 
         for path in self.inputs.manifest:
             self._check_inside_checkout(path, "manifest")
         manifest = load(*self.inputs.manifest, variables=self.variables, policy=self.manifest_policy())
+        check_suppressed_rules(manifest)
         for warning in manifest.warnings:
             annotate("warning", str(warning), title="lancens: unused variable")
         for catalog in manifest.catalogs.values() if self._resolves_placeholders else ():

@@ -10,10 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from reconciler.auditor.document import Finding, PastFinding, Suppressed
-from reconciler.auditor.rules import RULES
 from reconciler.auditor.rules.drift import expired_suppression
-from reconciler.model.display import did_you_mean
-from reconciler.model.errors import ManifestError
+from reconciler.auditor.suppressed_rules import check_suppressed_rules
 from reconciler.model.globs import Globs
 
 if TYPE_CHECKING:
@@ -34,14 +32,8 @@ class Suppressions:
         Raises:
             ManifestError: one names an unknown rule.
         """
+        check_suppressed_rules(manifest)
         declared = [suppression for catalog in manifest.catalogs.values() for suppression in catalog.desired.suppress]
-        problems = [
-            suppression.source.problem(_unknown_rule(suppression.rule))
-            for suppression in declared
-            if suppression.rule not in RULES
-        ]
-        if problems:
-            raise ManifestError(problems)
         suppressed = [Suppressed.model_validate(suppression, from_attributes=True) for suppression in declared]
         return cls(
             [suppression for suppression in suppressed if suppression.until >= today],
@@ -83,8 +75,3 @@ class Suppressions:
             suppression.model_copy(update={"findings": numbers.get(position, 0)})
             for position, suppression in enumerate(self.in_force)
         )
-
-
-def _unknown_rule(name: str) -> str:
-    hint = did_you_mean(name, RULES, "see `lancens audit --help`")
-    return f"`rule` in `suppress` is `{name}`, which is no rule of an audit; {hint}"

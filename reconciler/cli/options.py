@@ -219,9 +219,11 @@ class CatalogSource:
         Raises:
             ManifestError: it cannot be used.
         """
+        from reconciler.auditor.suppressed_rules import check_suppressed_rules
         from reconciler.operations.manifests import load
 
         manifest = load(*paths, variables=self.variables, policy=self.policy(checking=checking), traced=traced)
+        check_suppressed_rules(manifest)
         for warning in () if is_quiet() else manifest.warnings:
             print_line(f"Warning: {warning}", err=True)
         return manifest

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
-from datetime import date
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import click
 
-from reconciler.cli.options import CatalogSource, format_option, manifest_options
+from reconciler.cli.options import DEFAULT_MANIFEST, CatalogSource, format_option, manifest_options
 from reconciler.cli.results import print_line, write_result
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.model.errors import ManifestError
+from reconciler.model.errors import ManifestError, Problem
 
 
 @click.command("validate")
 @manifest_options
+@click.option(
+    "--affected",
+    is_flag=True,
+    help="The arguments are changed files: check each lancens.yaml in or above their folders, on its own.",
+)
 @format_option("How to print the result, errors included.")
-def command(source: CatalogSource, form: str) -> None:
+def command(source: CatalogSource, affected: bool, form: str) -> None:
     """Check manifests without reading any catalog.
 
     All errors of all files are printed at once, each as file:line:column. ${env:…} and ${file:…} are not resolved, so
@@ -29,23 +35,33 @@ def command(source: CatalogSource, form: str) -> None:
     Examples:
       lancens validate
       lancens validate prod.yaml --var region=eu
+      git diff --name-only main | xargs lancens validate --affected
     """
-    try:
-        manifest = source.load(checking=True)
-        if any(catalog.desired.suppress for catalog in manifest.catalogs.values()):
-            from reconciler.auditor.suppressions import Suppressions  # the rules take time to import
-
-            Suppressions.of(manifest, date.today())
-    except ManifestError as error:
-        if form == "text":
-            raise
-        errors = [asdict(problem) for problem in error.problems]
+    sources = [source]
+    if affected:
+        sources = [replace(source, manifests=(path,)) for path in _manifests_above(source.manifests)]
+    problems: list[Problem] = []
+    for each in sources:
+        try:
+            manifest = each.load(checking=True)
+        except ManifestError as error:
+            problems += error.problems
+            continue
+        if form == "json":
+            counts = {f"{kind}s": number for kind, number in manifest.counts.items()}
+            write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counts})))
+            continue
+        parts = ", ".join(count(number, kind) for kind, number in manifest.counts.items())
+        print_line(f"{manifest.name} is valid: {parts}.")
+    if problems and form == "json":
+        errors = [asdict(problem) for problem in problems]
         write_result(display.json_text(json.dumps({"valid": False, "errors": errors})))
         sys.exit(1)
-    if form == "json":
-        counts = {f"{kind}s": number for kind, number in manifest.counts.items()}
-        write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counts})))
-        return
-    print_line(
-        f"{manifest.name} is valid: {', '.join(count(number, kind) for kind, number in manifest.counts.items())}."
-    )
+    if problems:
+        raise ManifestError(problems)
+
+
+def _manifests_above(paths: Iterable[str]) -> list[str]:
+    """Return the default manifests that may include one of ``paths``: includes are beneath the manifest's folder."""
+    candidates = {folder / DEFAULT_MANIFEST: None for path in paths for folder in Path(path).parents}
+    return [str(path) for path in candidates if path.is_file()]

@@ -140,7 +140,7 @@ def test_a_saved_plan_is_refused_when_something_moved(folder: Path, capsys: pyte
     (folder / "lancens.yaml").write_text(MANIFEST.replace("gold", "silver"))
     refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
     assert refused.code == 1
-    assert "1 of 2 objects moved" in refused.err
+    assert "1 of 2 objects changed" in refused.err
     assert "lake/features/users" in refused.err
     assert "planned on gold, now bronze" in refused.err
     assert "Nothing was changed." in refused.err

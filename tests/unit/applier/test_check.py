@@ -41,7 +41,7 @@ def test_everything_that_moved_is_named_and_nothing_is_written(world: World) -> 
     world.alter("a/two", tier="z")
     with pytest.raises(StalePlanError) as caught:
         check(world, plan)
-    assert "2 of 4 objects moved" in str(caught.value)
+    assert "2 of 4 objects changed" in str(caught.value)
     assert moved(caught.value) == [
         ("lake/a/one", "location", "/data/a/one.lance", "/data/b.lance"),
         ("lake/a/two", "properties.tier", "x", "z"),
