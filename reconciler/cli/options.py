@@ -202,8 +202,8 @@ class CatalogSource:
             candidates = sorted(path.name for path in Path().glob("*.y*ml") if ".vars." not in path.name)
             example = f", such as {candidates[0]}" if candidates else ""
             raise LancensError(
-                f"no {DEFAULT_MANIFEST} in this folder; name a manifest{example}, or write one of a live catalog with "
-                "`lancens import --impl dir --config root=PATH`"
+                f"no {DEFAULT_MANIFEST} in this folder; name a manifest{example}, or write one with `lancens init`, or "
+                "that of a live catalog with `lancens import --impl dir --config root=PATH`"
             )
         saved = next((path for path in self.manifests if path.endswith(".json")), None)
         if saved is not None:
@@ -256,7 +256,7 @@ class CatalogSource:
         manifest = self.load()
         for missing in missing_roots(manifest, selected_catalogs(manifest, select)[1]):
             if self.impl is not None:
-                raise ConfigError(f"{missing} Nothing was read.")
+                raise ConfigError(f"{missing} Nothing was read; the first `lancens apply` of a manifest creates it.")
             print_line(missing, err=True)
         return manifest
 

@@ -212,7 +212,7 @@ def import_with_counts(
             live.owner = identity.owner(live.name)
         missing = _missing_root_message(lives[0]) if is_service else None
         if missing is not None:
-            raise ConfigError(f"{missing} Nothing was written.")
+            raise ConfigError(f"{missing} Nothing was written; the first `lancens apply` of a manifest creates it.")
         return _manifest_text(identity, lives, options)
 
 

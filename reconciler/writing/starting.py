@@ -18,8 +18,22 @@ _LIKELY_VALUES = {
 _LIKELY_VALUES_OF_IMPL = {("rest", "uri"): "http://localhost:2333", ("iceberg", "endpoint"): "http://localhost:8181"}
 
 
-def first_manifest(impl: str, name: str) -> str:
-    """Return the text of a manifest with a new ``id``, one catalog of ``impl`` and no blocks.
+_BLOCKS = """\
+namespaces:
+  features:
+    properties: {owner: ml-platform}
+    tables:
+      users:
+        schema:
+          - {name: user_id, type: int64, nullable: false}
+          - {name: embedding, type: "fixed_size_list<float32>[768]"}
+""".splitlines()
+
+
+def first_manifest(impl: str, name: str, *, demo: bool = False) -> str:
+    """Return the text of a manifest with a new ``id`` and one catalog of ``impl``.
+
+    Its blocks are comments, but for a ``demo``.
 
     Raises:
         ConfigError, MissingExtraError: ``impl`` cannot be loaded.
@@ -34,14 +48,7 @@ def first_manifest(impl: str, name: str) -> str:
         f"  {scalar(catalog)}:  # the catalog's name in this manifest",
         f"    impl: {scalar(impl)}",
         *_config_lines(impl, registry.backend_class(impl).config_model),
-        "    # namespaces:",
-        "    #   features:",
-        "    #     properties: {owner: ml-platform}",
-        "    #     tables:",
-        "    #       users:",
-        "    #         schema:",
-        "    #           - {name: user_id, type: int64, nullable: false}",
-        '    #           - {name: embedding, type: "fixed_size_list<float32>[768]"}',
+        *(f"    {'' if demo else '# '}{line}" for line in _BLOCKS),
     ]
     return HEADER + "\n".join(lines) + "\n"
 

@@ -235,5 +235,5 @@ def test_implementations_and_addresses_are_completed(folder: Path, capsys: pytes
 
 def test_an_audit_of_a_mistyped_root_is_refused_and_not_clean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = done(capsys, "audit", "--impl", "dir", "--config", "root=./lak", code=1)
-    assert refused.err.startswith(f"main (dir): the root {folder}/lak does not exist.")
+    assert f"\nmain (dir): the root {folder}/lak does not exist. Nothing was read" in refused.err
     assert refused.out == ""

@@ -104,7 +104,7 @@ def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: si
     assert list(slow.made) == ["n00"]
     assert process.returncode == 130
     assert "lake  + n00" in err
-    assert "Applied 1 of 5 changes: 0 failed, 4 s" in out
+    assert "Applied 1 of 5 changes of store: 0 failed, 4 s" in out
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

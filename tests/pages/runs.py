@@ -223,6 +223,9 @@ _SPARK = ("spark",)
 
 RUNS: Mapping[str, Run] = {
     "README.md#Try it": Run(
+        _nothing, ("Plan: 2 to create", "Applied 2 of 2", "Plan: 1 to create", "Applied 1 of 1", "lake/features/clicks")
+    ),
+    "README.md#Tables that exist": Run(
         _datasets, ("Wrote lancens.yaml, manifest `here`: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")
     ),
     "README.md#A fleet of tables": Run(_fleet, ("Wrote inventory.lance", "Report: report/audit.html", "No changes.")),
