@@ -283,7 +283,7 @@ class CatalogBlockReader:
             return "it names a host that is not allowed; --allow-host names those that are"
         if reason is None and is_secret and (refusal := policy.bucket_refusal(location)) is not None:
             return f"it {refusal}"
-        return reason or locations.foreign_scheme(location)
+        return reason or locations.foreign_text(location)
 
     # ---- properties
 

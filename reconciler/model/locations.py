@@ -7,6 +7,7 @@ reads it, and ``a/../b`` is ``b`` whatever ``a`` is, as pylance reads it. ``stor
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from functools import lru_cache
@@ -188,12 +189,30 @@ _BLOB_HOST = re.compile(r"//([a-z0-9]+)\.(?:blob|dfs)\.core\.windows\.net/([^/]+
 _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
 
 
-def foreign_scheme(location: str) -> str | None:
-    """Return what to write for a location that no store of Lance has, None for any other.
+_UNRENDERED = re.compile(
+    r"(?P<template>\{\{.*?\}\}|<%.*?%>)|(?:^|(?<=/))(?P<shell>\$\{?(?P<name>[A-Za-z_]\w*)\}?)(?=/|$)|(?P<windows>%\w+%)"
+)
 
-    >>> foreign_scheme("gcs://lake/a.lance")
+
+def foreign_text(location: str) -> str | None:
+    """Return what is wrong with a location that somebody else's tool should have rendered or opens; None if nothing is.
+
+    >>> foreign_text("gcs://lake/a.lance")
     'Lance opens no gcs: locations; write gs://lake/a.lance'
+    >>> foreign_text("$ROOT/lake")
+    '`$ROOT` is not replaced; write `${env:ROOT}`'
     """
+    unrendered = _UNRENDERED.search(location)
+    if unrendered is not None:
+        name = unrendered["name"] or "NAME"
+        kind = "env" if unrendered["shell"] else "var"
+        return f"`{unrendered[0]}` is not replaced; write `${{{kind}:{name}}}`"
+    if _WINDOWS_DRIVE.match(location) and os.name != "nt":
+        return "a path of Windows, which is a relative one here; write the path of this machine"
+    return _foreign_scheme(location)
+
+
+def _foreign_scheme(location: str) -> str | None:
     scheme, rest = _split(location)
     expected = "expected a path, s3://, gs:// or az://"
     if scheme in _OTHER_SCHEMES:

@@ -49,14 +49,15 @@ class DirConfig(BackendConfig):
     @classmethod
     def _absolute(cls, root: str) -> str:
         local = storage.local_path(root)
+        foreign = locations.foreign_text(root)
+        if foreign is not None and not (local is not None and Path(local).exists()):
+            raise ValueError(foreign)
         if local is not None:
             if "~" in local.parts:
                 raise ValueError("`~` stays as it is in a manifest; write the whole path, or `${env:HOME}/…`")
             if Path(local).is_file():
                 raise ValueError("it is a file; expected a directory")
             return os.path.normpath(Path.cwd() / local)
-        if (foreign := locations.foreign_scheme(root)) is not None:
-            raise ValueError(foreign)
         if ".." in locations.names_in(root):
             raise ValueError("expected a URI without `..`")
         return root.rstrip("/")

@@ -93,6 +93,22 @@ def message_of(path: Path) -> str:
         ),
         (manifest("", "databricks"), "5:11: unknown impl `databricks`: write `unity`"),
         (
+            manifest("", "dir", "{root: '{{ root }}/lake'}"),
+            "6:14: config: `root`: `{{ root }}` is not replaced; write `${var:NAME}`",
+        ),
+        (
+            manifest("", "dir", "{root: $ROOT/lake}"),
+            "6:14: config: `root`: `$ROOT` is not replaced; write `${env:ROOT}`",
+        ),
+        (
+            manifest("", "dir", "{root: C:\\data\\lake}"),
+            "6:14: config: `root`: a path of Windows, which is a relative one here; write the path of this machine",
+        ),
+        (
+            manifest("tables: {t: {location: 's3://{{ bucket }}/t'}}"),
+            "7:28: `location` in table lake/t: `{{ bucket }}` is not replaced; write `${var:NAME}`",
+        ),
+        (
             manifest("", "dir", "{root: 'gcs://lake/a'}"),
             "6:14: config: `root`: Lance opens no gcs: locations; write gs://lake/a",
         ),
