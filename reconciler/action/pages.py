@@ -13,7 +13,7 @@ from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
 from reconciler.output.omissions import Omissions
-from reconciler.output.wording import Entry, closing_line, entries_of, where_line
+from reconciler.output.wording import Entry, closing_line, entries_of, where_line_of
 from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import Plan
 
@@ -119,7 +119,7 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
     lines = [*failed, *succeeded[:_RESULTS_SHOWN]]
     if len(succeeded) > _RESULTS_SHOWN:
         lines.append(f"  … and {len(succeeded) - _RESULTS_SHOWN:,} more that are done")
-    where = markdown_text.code(where_line(plan.manifest, plan.catalogs, Omissions(may_cut=False)))
+    where = markdown_text.code(where_line_of(plan, Omissions(may_cut=False)))
     title = f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}"
     return f"{title}\n\n{where}\n\n{cut_code_block(lines)}"
 

@@ -25,7 +25,7 @@ from reconciler.output.wording import (
     field_changes,
     sort_of,
     style_of,
-    where_line,
+    where_line_of,
 )
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
@@ -50,7 +50,7 @@ def render_html(plan: Plan, *, summary: bool, removal_notes: Mapping[Key, str]) 
         total=total,
         summary=summary,
         catalog_counts=[*catalog_counts(plan)] if summary else (),
-        where=where_line(plan.manifest, plan.catalogs, Omissions(may_cut=False)),
+        where=where_line_of(plan, Omissions(may_cut=False)),
         tiles=[*_tiles(plan)],
         approval=approval_line(plan_sections),
         catalogs=[(section, [*_groups(section.rows)]) for section in plan_sections],

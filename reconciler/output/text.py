@@ -28,7 +28,7 @@ from reconciler.output.wording import (
     outcome_of,
     set_fields,
     style_of,
-    where_line,
+    where_line_of,
     word_of,
 )
 from reconciler.planner.entries import Blocked, Change, Key
@@ -125,7 +125,7 @@ class _TextWriter:
         self._omissions = Omissions(may_cut=not full)
 
     def lines(self) -> Iterator[Line]:
-        yield from self._paragraph(where_line(self._plan.manifest, self._plan.catalogs, self._omissions), "", "quiet")
+        yield from self._paragraph(where_line_of(self._plan, self._omissions), "", "quiet")
         yield []
         plan_sections = sections(self._plan, self._omissions, full=self._full)
         groups = [(section, [*self._row_cells(section.rows)]) for section in plan_sections]
@@ -155,7 +155,7 @@ class _TextWriter:
 
     def summary_lines(self) -> Iterator[Line]:
         """Yield the counts of each catalog, and a line for each object."""
-        yield from self._paragraph(where_line(self._plan.manifest, self._plan.catalogs, self._omissions), "", "quiet")
+        yield from self._paragraph(where_line_of(self._plan, self._omissions), "", "quiet")
         yield []
         counted = [*catalog_counts(self._plan)]
         longest = min(max((display.width_of(name) for name, _ in counted), default=0), _WIDEST_NAME)

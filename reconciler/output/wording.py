@@ -13,7 +13,7 @@ from typing import Protocol
 from reconciler.model import display, locations
 from reconciler.model.display import count
 from reconciler.model.figures import total_size
-from reconciler.model.redaction import redact_properties, redact_value
+from reconciler.model.redaction import REDACTED, redact_properties, redact_value
 from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
 from reconciler.planner.plan import ManifestRef, Plan, Summary
@@ -33,6 +33,7 @@ _MAX_NAMED = 3
 _VARIABLES_NAMED = 5
 _LONGEST_VARIABLE = 40
 _LONGEST_SERVICE = 100
+_LONGEST_WHERE = 1_000
 _RARER = ("register", "move", "drop")
 _LOCATION_LABELS = {
     "create": "at",
@@ -180,10 +181,11 @@ def waiting_line(plan: Plan, catalog: str, omissions: Omissions) -> str:
 def manifest_title(manifest: ManifestRef, omissions: Omissions | None = None) -> str:
     """Return the manifest's name, and the variables that differ from `lancens.vars.yaml`; escaped.
 
-    Without ``omissions``, only a few of these are named.
+    Secret ones are counted. Without ``omissions``, only a few of the others are named.
     """
     omissions = Omissions() if omissions is None else omissions
-    shown = omissions.first([*manifest.given.items()], _VARIABLES_NAMED)
+    named = [(name, text) for name, text in manifest.given.items() if text != REDACTED]
+    shown = omissions.first(named, _VARIABLES_NAMED)
     values = {name: omissions.shorten(display.value(text), _LONGEST_VARIABLE) for name, text in shown}
     parts = [f"{display.key(name)} = {text}" for name, text in values.items()]
     left_out = len(manifest.given) - len(shown)
@@ -203,14 +205,23 @@ class NamedCatalog(Protocol):
         """Its implementation."""
 
 
-def where_line(manifest: ManifestRef, catalogs: Iterable[NamedCatalog], omissions: Omissions) -> str:
-    """Return a manifest's title, and the services of the catalogs that were read; escaped."""
+def where_line(
+    manifest: ManifestRef,
+    catalogs: Iterable[NamedCatalog],
+    omissions: Omissions,
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> str:
+    """Return a manifest's title, the services of the catalogs that were read, and the globs that limit it; escaped."""
     places = []
     for catalog in catalogs:
         service = omissions.shorten(display.printable(manifest.services.get(catalog.name, "")), _LONGEST_SERVICE)
         details = ", ".join(filter(None, (display.name(catalog.impl), service)))
         places.append(f"{display.name(catalog.name)} ({details})")
-    return manifest_title(manifest, omissions) + (f" on {_listed(places)}" if places else "")
+    parts = [manifest_title(manifest, omissions) + (f" on {_listed(places)}" if places else "")]
+    limits = (("only", select), ("without", exclude))
+    parts += [f"{word} {', '.join(map(display.value, globs))}" for word, globs in limits if globs]
+    return omissions.shorten("; ".join(parts), _LONGEST_WHERE)
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -224,6 +235,11 @@ def question(plan: Plan, verb: str) -> str:
     catalogs = _listed(names) if len(names) <= _MAX_NAMED else count(len(names), "catalog")
     changes = count(len(plan.changes), "change")
     return f"{verb} {changes} of {manifest_title(plan.manifest)} to {catalogs}? Only `yes` is accepted: "
+
+
+def where_line_of(plan: Plan, omissions: Omissions) -> str:
+    """Return the first line of a plan; escaped."""
+    return where_line(plan.manifest, plan.catalogs, omissions, plan.options.select, plan.options.exclude)
 
 
 def read_line(plan: Plan) -> str:

@@ -29,7 +29,9 @@ def render_html(document: AuditDocument) -> str:
         __package__,
         "report",
         document=document,
-        where=where_line(document.manifest, document.coverage, Omissions(may_cut=False)),
+        where=where_line(
+            document.manifest, document.coverage, Omissions(may_cut=False), exclude=document.settings.exclude
+        ),
         severities=[severity.value for severity in Severity],
         rule_titles={rule.name: rule.title for rule in document.settings.rules},
         figures=figures,

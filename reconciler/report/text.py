@@ -20,7 +20,7 @@ def summary_lines(document: AuditDocument) -> Iterator[str]:
     if not document.complete:
         missing = count(len(document.failures), "part")
         yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
-    yield where_line(document.manifest, document.coverage, Omissions())
+    yield where_line(document.manifest, document.coverage, Omissions(), exclude=document.settings.exclude)
     scope = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
     data = figures.with_unknown(figures.size(totals.bytes), totals.bytes_unknown)
     yield f"Checked {count(totals.tables, 'table')} in {scope}, {data} of data."

@@ -84,6 +84,8 @@ def test_what_is_excluded_stays_as_it_is(folder: Path, capsys: pytest.CaptureFix
     excluded = ("--exclude", "prod/**", "--exclude", "lake/features/users")
     planned = lancens(capsys, "plan", *excluded, "--select", "**", "-o", "plan.json")
     assert (planned.code, "Plan: 1 to create, 1 to declare" in planned.out) == (0, True), planned
+    where = "store on lake (dir, ./lake); only **; without prod/**, lake/features/users"
+    assert planned.out.splitlines()[0] == where
     assert lancens(capsys, "apply", "plan.json", *excluded).code == 1
     assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
     assert lancens(capsys, "drift", *excluded).code == 0

@@ -142,7 +142,7 @@ def plan_alone(source: CatalogInput, answers: Answers, reference: ManifestRef, t
     return planning.plan(reference, thresholds)
 
 
-def _expected(question: StorageQuestion) -> TableFacts:
+def expected(question: StorageQuestion) -> TableFacts:
     location = question.location or f"/data/{'/'.join(question.table.id)}.lance"
     if question.present_location is None:
         return stored(StorageKind.NOTHING, location)
@@ -176,7 +176,7 @@ def plan_of(
     that it should have.
     """
     questions = questions_on(wanted, there, (options or PlanOptions()).select).storage
-    tables = {question.table.id: _expected(question) for question in questions}
+    tables = {question.table.id: expected(question) for question in questions}
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts({identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
     data = {identifier(path): places for path, places in (elsewhere or {}).items()}

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.desired import DesiredCatalog, DesiredMove
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredCatalog, DesiredMove, Thresholds
 from reconciler.model.live import Snapshot
 from reconciler.model.names import Identifier, Only, Scope
 from reconciler.model.reasons import ReasonCode
+from reconciler.planner.catalog import plan_catalog
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import PlanOptions
+from reconciler.planner.facts import Answers, CatalogInput, PlanOptions
 from reconciler.planner.moves import moves_of
+from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.planning import Planning
 from tests.plans import blocked
 from tests.soak import count
-from tests.states import identifiers, option_sets, situations
-from tests.unit.planner.building import OWNER, at, desired, live, live_table, plan_of, steps, table
+from tests.states import identifiers, mirrors, option_sets, situations
+from tests.unit.planner.building import (
+    OWNER,
+    at,
+    desired,
+    expected,
+    live,
+    live_table,
+    plan_of,
+    questions_on,
+    steps,
+    table,
+)
+
+_State: TypeAlias = tuple[DesiredCatalog, Snapshot]
 
 _GLOBS = st.sampled_from(["a/**", "**/b", "a", "b/*", "*/c", "?"]) | identifiers.map("/".join)
 
@@ -60,6 +79,41 @@ def test_all_but_what_is_excluded_is_planned(
     known = {*wanted.tables, *wanted.namespaces, *there.tables, *there.namespaces, *ends}
     selected = replace(options, select=Only(name for name in known if not _matches(globs, name)))
     assert plan == plan_of(wanted, there, options=selected)
+
+
+def _plan_with_mirror(situation: tuple[_State, _State], select: Callable[[CatalogInput], Scope]) -> Plan:
+    planning = Planning()
+    for wanted, there in situation:
+        source = planning.with_mirror(CatalogInput(wanted, there, Capabilities(), "memory"))
+        source = planning.with_planned_data(replace(source, options=PlanOptions(select=select(source))))
+        tables = {question.table.id: expected(question) for question in questions_on(source.desired, there).storage}
+        planning.add(source, plan_catalog(source, Answers(tables)))
+    return planning.plan(ManifestRef(name="store", digest="d" * 64, files=()), Thresholds())
+
+
+@st.composite
+def _mirrored_situations(draw: st.DrawFn) -> tuple[_State, _State]:
+    lake, (wanted, there) = draw(situations()), draw(situations())
+    of_prod = replace(wanted, name="prod", owner="store/prod", moves=())
+    return lake, draw(mirrors(of_prod, there, "lake"))
+
+
+@given(_mirrored_situations(), st.lists(_GLOBS, max_size=2), st.lists(_GLOBS, max_size=2))
+@settings(max_examples=count(30, 1_000), deadline=None)
+def test_a_mirror_follows_what_is_left(situation: tuple[_State, _State], lake: list[str], prod: list[str]) -> None:
+    globs = {"lake": lake, "prod": prod}
+    (wanted, there), _ = situation
+    assume(not _is_half_of_a_move(lake, wanted, there))
+
+    def selected(source: CatalogInput) -> Scope:
+        """Select what no glob matches, by name."""
+        desired, live = source.desired, source.live
+        names = {*desired.tables, *desired.namespaces, *live.tables, *live.namespaces}
+        names |= {name for line in desired.moves for name in (line.origin, line.to)}
+        return Only(name for name in names if not _matches(globs[desired.name], name))
+
+    plan = _plan_with_mirror(situation, lambda source: Scope(("**",), tuple(globs[source.desired.name])))
+    assert plan == _plan_with_mirror(situation, selected)
 
 
 @pytest.mark.parametrize(
