@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, str] = {
     "compact": "write `lancens maintain`",
     "optimize": "write `lancens maintain`",
     "vacuum": "lancens deletes no data: run pylance's `cleanup_old_versions`, or set `lance.auto_cleanup.*`",
-    "help": "write `lancens --help`",
+    "help": "write `lancens --help`, or `lancens COMMAND --help`",
     "version": "write `lancens --version`",
 }
 
@@ -80,6 +80,8 @@ OPTIONS: Mapping[str, str] = {
     "--lock": "lancens takes no lock: apply checks each object again before it writes",
     "--lock-timeout": "lancens takes no lock: apply checks each object again before it writes",
     "--input": "leave it out: nothing is asked where no terminal is, and apply needs `--auto-approve` there",
+    "--verbose": "write `--debug`",
+    "-v": "write `--debug`",
     "--compact-warnings": "leave it out",
     "--prune": "write `prune: owned` in the catalog of the manifest",
     "--full-refresh": "lancens writes no rows; a table that exists keeps its data",

@@ -238,13 +238,10 @@ def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
 
 def _resolve_entry(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
     """Return an entry's value, and the parts of it that come from the environment or a file."""
-    text, hidden = "", set()
-    for part in entry.template:
-        if isinstance(part, str):
-            text += part
-            continue
-        value = resolver.value(part, entry.folder)
-        if part.scheme != "var" and value != part.default:
-            hidden.add(value)
-        text += value
-    return text, hidden
+    values = resolver.values(entry.template, entry.folder)
+    hidden = {
+        value
+        for part, value in zip(entry.template, values, strict=True)
+        if not isinstance(part, str) and part.scheme != "var" and value != part.default
+    }
+    return "".join(values), hidden

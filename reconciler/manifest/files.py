@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reconciler.manifest.expansion import expand_names
 from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, is_block
-from reconciler.manifest.policy import Policy, UnreadableFileError, read_file
+from reconciler.manifest.policy import MissingFileError, Policy, UnreadableFileError, read_file
 from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 from reconciler.manifest.variables import FileValue, Resolver
@@ -116,7 +116,9 @@ class Content:
         try:
             return read_file(path, MAX_FILE_BYTES)
         except UnreadableFileError as error:
-            self._problems.add_in_file(shown_path, f"cannot be read: {error}")
+            is_other = isinstance(error, MissingFileError) and not shown_path.endswith(_SUFFIXES)
+            expected = "; a manifest is a *.yaml file, or a folder with some" if is_other else ""
+            self._problems.add_in_file(shown_path, f"cannot be read: {error}{expected}")
             return None
 
     # ---- includes

@@ -95,6 +95,10 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "doc": "write `comment`",
         "description": "write `comment`",
     },
+    "MovedBlock": {
+        **dict.fromkeys(("old", "source", "before", "rename"), "write `from`"),
+        **dict.fromkeys(("new", "target", "destination", "after"), "write `to`"),
+    },
     "DefaultsBlock": dict.fromkeys(
         ("properties", "protect", "evolve", "maintain", "expect", "probe"),
         "write it below `tables` or `namespaces`: `defaults: {tables: {{key}: …}}`",

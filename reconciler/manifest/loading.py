@@ -134,7 +134,7 @@ class _Loader:
             self._problems.add(problem)
         # An unreadable part may use them.
         warnings = () if self._problems else tuple(self._warnings({**beside, **variables}, catalogs))
-        self._problems.raise_if_any()
+        self._raise_problems(catalogs)
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
         used = {key: value for key, value in self._resolver.variables.items() if key in self._resolver.used}
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
@@ -155,6 +155,23 @@ class _Loader:
             warnings=warnings,
             identity=identity,
         )
+
+    def _raise_problems(self, catalogs: MappingOf[str, ManifestCatalog]) -> None:
+        """Raise all errors if there are any; where a variable has no value, with those of every ``config``.
+
+        Otherwise, a ``config`` is resolved when its catalog is read.
+
+        Raises:
+            ManifestError: there are errors.
+        """
+        for catalog in catalogs.values() if self._resolver.missing else ():
+            for entry in catalog.config.entries:
+                try:
+                    if self._resolver.knows(entry.template):
+                        self._resolver.text(entry.template, entry.folder)
+                except TemplateError as error:
+                    self._problems.add(entry.source.problem(f"config `{entry.key}`: {error}"))
+        self._problems.raise_if_any()
 
     def _refuse_foreign_file(self, root: Mapping) -> None:
         """Raise one error for a file of another tool, which has an error in every line.

@@ -19,6 +19,12 @@ _KEY = re.compile(r"(?:^|[\s{,\"'])[^\s:]+:(?:\s|$)")
 _AFTER_QUOTE = re.compile(r"[\"']\s*$")
 _TWO_WORDS = re.compile(r"([\w.-]+)(?:\s*=\s*|\s+|:)(\S.*)")
 _SETTING = re.compile(r"([\w.-]+)\s*=\s*[\"']?([^\"'\s]{,60})")
+_LANGUAGES = {
+    re.compile(r"(?:resource|variable|module|provider|terraform|locals|data|output)\b[^{]*\{"): "Terraform",
+    re.compile(r"(?:create|alter|drop|select|insert|use)\s", re.IGNORECASE): "SQL",
+    re.compile(r"(?:import|from|def|class)\s"): "Python",
+}
+_OTHER_BLANK = re.compile(r" *([^\S \t])")
 _RESERVED = frozenset("*&%@`!")
 _CLOSING = {"{": "}", "[": "]"}
 _LONGEST_EXCERPT = 60
@@ -52,6 +58,9 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> SyntaxFault:
 
 def without_keys(text: str) -> str | None:
     """Return what to write for text that is no block of keys, where it looks like keys of another language."""
+    language = next((name for form, name in _LANGUAGES.items() if form.match(text)), None)
+    if language is not None:
+        return f"this is {language}, not a manifest of lancens"
     setting = _SETTING.match(text)
     return setting and f"write `{setting[1]}: {setting[2]}`"
 
@@ -65,6 +74,8 @@ def _cause_in_line(line: str, column: int) -> str | None:
         return f'`{match[0]}` inside `{{…}}` must be quoted: "{match[0]}"'
     if at == "\t" or line.startswith("\t"):
         return "a tab; YAML indents with spaces"
+    if (blank := _OTHER_BLANK.match(line)) is not None:
+        return f"a blank that is no space (U+{ord(blank[1]):04X}); YAML indents with spaces"
     if at == "\\":
         return "a backslash in double quotes begins an escape; write it twice, or use single quotes"
     if at in _CLOSING.values():
@@ -115,6 +126,8 @@ def _lost_colon(lines: Sequence[str], number: int, column: int) -> SyntaxFault |
     before = next((each for each in range(number - 1, 0, -1) if _is_content(_line_at(lines, each))), None)
     if before is None:
         return None
+    if (cause := _cause_in_line(_line_at(lines, before), 1)) is not None:
+        return SyntaxFault(before, 1, cause)
     indent = len(line) - len(line.lstrip())
     return _without_colon(lines, before) or SyntaxFault(
         number, indent + 1, f"indented as part of line {before}, which has a value already"

@@ -172,6 +172,7 @@ class Resolver:
         variables: the values of ``${var:…}``.
         folders: of the manifest's files, without links.
         used: the names of the variables in all templates so far, defined or not.
+        missing: the variables, of both kinds, that had no value so far.
         secret: the names of those in credentials and in values of sensitive keys.
     """
 
@@ -179,6 +180,7 @@ class Resolver:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     folders: tuple[str, ...] = ()
     used: set[str] = field(default_factory=set, repr=False, compare=False)
+    missing: set[str] = field(default_factory=set, repr=False, compare=False)
     secret: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def template(self, text: str) -> Template:
@@ -223,9 +225,25 @@ class Resolver:
         """Return ``template`` with its placeholders resolved; files are relative to ``folder``.
 
         Raises:
-            TemplateError: a placeholder has no value and no default.
+            TemplateError: placeholders have no value and no default; the message names all.
         """
-        return "".join(part if isinstance(part, str) else self.value(part, folder) for part in template)
+        return "".join(self.values(template, folder))
+
+    def values(self, template: Template, folder: str) -> list[str]:
+        """Return the parts of ``template`` resolved, as :meth:`text` joins them.
+
+        Raises:
+            TemplateError: see :meth:`text`.
+        """
+        values, problems = list[str](), dict[str, None]()
+        for part in template:
+            try:
+                values.append(part if isinstance(part, str) else self.value(part, folder))
+            except TemplateError as error:
+                problems[str(error)] = None
+        if problems:
+            raise TemplateError("; ".join(problems))
+        return values
 
     def value(self, placeholder: Placeholder, folder: str) -> str:
         """Return the value of ``placeholder``.
@@ -247,6 +265,7 @@ class Resolver:
             known = os.environ if placeholder.scheme == "env" else self.variables
             value = known.get(name)
             if value is None and placeholder.default is None:
+                self.missing.add(name)
                 raise TemplateError(self._missing(placeholder))
         if not value and placeholder.default is not None:
             return placeholder.default

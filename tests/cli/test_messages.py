@@ -168,7 +168,7 @@ def test_a_port_that_is_no_metastore(folder: Path, capsys: pytest.CaptureFixture
     assert "is `uri` the metastore's Thrift port" in ran.err
 
 
-@pytest.mark.parametrize(("root", "hint"), [("./nowhere", ""), ("$HOME/lake", "`${env:NAME}`")])
+@pytest.mark.parametrize(("root", "hint"), [("./nowhere", ""), ("./lake-$STAGE", "`${env:NAME}`")])
 def test_a_root_that_does_not_exist_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str], root: str, hint: str
 ) -> None:

@@ -167,6 +167,18 @@ def test_a_missing_variable_names_the_file_beside_the_manifest_that_has_it(write
     assert message_of(path).endswith("give it with `--var-file prod.vars.yaml`, or write `${var:place:-default}`")
 
 
+def test_all_missing_values_are_one_report(write: Write) -> None:
+    text = manifest("tables: {t: {location: '${var:a}/${var:b}'}}", "dir", "{root: '${env:NO_SUCH_ROOT}'}")
+
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=text))
+
+    root, location = map(str, caught.value.problems)
+    assert "config `root`: environment variable `NO_SUCH_ROOT` is not set" in root
+    assert "variable `a` is not given" in location
+    assert "variable `b` is not given" in location
+
+
 def test_a_secret_in_the_manifest_is_a_warning(write: Write) -> None:
     (warning,) = load(write(lancens=manifest("", "rest", "{uri: 'http://127.0.0.1:1', auth_token: abc}"))).warnings
 
