@@ -24,7 +24,7 @@ from benchmarks.page import Section, table
 from benchmarks.peers import CATALOGS
 
 PLANNING = ("start", "planning", "octodns", "scale")
-OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", "maintain", "compaction")
+OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", "maintain", "compaction", "small")
 PARTS = (*PLANNING, *CATALOGS, *OTHERS)
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")

@@ -75,12 +75,12 @@ else:
 """
 
 
-def write_dataset(folder: Path, shape: str) -> None:
-    """Write the dataset and its manifest."""
+def write_dataset(folder: Path, shape: str, number: int = ROWS) -> None:
+    """Write a dataset of ``number`` rows, and its manifest."""
     import lance
 
     (folder / "lancens.yaml").write_text(MANIFEST)
-    rows = SHAPES[shape](np.random.default_rng(1), ROWS // FRAGMENTS)
+    rows = SHAPES[shape](np.random.default_rng(1), number // FRAGMENTS)
     for at in range(FRAGMENTS):
         ids = pa.array(np.arange(at * rows.num_rows, (at + 1) * rows.num_rows))
         made = rows.append_column("id", ids)
@@ -131,9 +131,9 @@ def section(rounds: int = ROUNDS, shapes: Sequence[str] = tuple(SHAPES)) -> Sect
         lines += [[shape, how, spread(ratios[how]), *map(spread, zip(*runs[how], strict=True))] for how in NAMES]
         one, spark = (median(run.job for run in runs[how]) for how in (ONE, SPARK))
         why = f"{spark:.1f} s against {one:.1f} s in one process"
-        goals.append(
-            Goal(f"compaction of {ROWS:,} {shape} on local[2], against one process", median(ratios[SPARK]), MOST, why)
-        )
+        if shape == "documents":  # `maintain` does the jobs of measurements without Spark
+            what = f"compaction of {ROWS:,} {shape} on local[2], against one process"
+            goals.append(Goal(what, median(ratios[SPARK]), MOST, why))
     about = (__doc__ or "").partition("\n\n")[2].strip()
     about = about.replace("ROWS", f"{ROWS:,}").replace("FRAGMENTS", str(FRAGMENTS))
     head = ["rows", "compaction", "ratio", "job, s", "command, s"]
