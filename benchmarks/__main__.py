@@ -39,7 +39,7 @@ def machine() -> str:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     name = processors[0] if processors else platform.processor()
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    peers = " and ".join(map(peer_version, ("lance-namespace-impls", "octodns")))
+    peers = ", ".join(map(peer_version, ("lance-namespace-impls", "lance-ray", "lancedb", "octodns")))
     return (
         f"lancens at {commit.stdout.strip() or 'no commit'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, "
         f"{os.cpu_count()} cores ({name}), {memory / 2**20:.1f} GiB, load {os.getloadavg()[0]:.1f} at the start, "

@@ -1,4 +1,4 @@
-"""What Spark saves where one dataset is large: `python -m benchmarks.compaction [ROUNDS]`.
+"""What Spark saves where one dataset is large, and not where it is small: `python -m benchmarks.compaction [ROUNDS]`.
 
 Copies of a dataset of ROWS rows in FRAGMENTS fragments are compacted in turns: by `lancens maintain` in one process, by
 the same on `local[2]`, and by pylance's own `compact_files` in one process. Documents have an id and a text of 0.8 KB;
@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 
 from benchmarks.page import Goal, Section, run_measured, spread, table
 
-ROWS = 20_000_000
+ROWS = 10_000_000
 FRAGMENTS = 100
-ROUNDS = 3
+ROUNDS = 1
 MOST = 0.65
-ONE, SPARK, BARE = "`lancens maintain`", "`lancens maintain --engine spark`, local[2]", "pylance's `compact_files`"
+ONE, SPARK, BARE = "`lancens maintain`", "the same on Spark, local[2]", "pylance's `compact_files`"
 NAMES = {ONE: "one", SPARK: "spark", BARE: "bare"}
 
 

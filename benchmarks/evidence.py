@@ -3,7 +3,7 @@
 Whole processes that declare TABLES tables, in turns: with neither, with `--metrics FILE`, and with the journal in S3
 (moto, in another process than the one that is measured) in place of the local file. Ratios are of CPU seconds, user and
 system, pair by pair, since other work on the machine does not change them much; seconds are shown beside them. Unprobed
-declares on Glue (`probe: false`) are the dearest case: a local journal needs no lance there, and one in S3 imports it.
+declares on Glue (`probe: false`) open no dataset.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ PLAIN, METRICS, JOURNAL = "neither", "`--metrics`", "`--journal s3://…`"
 UNPROBED = "Glue, `probe: false`"
 
 
-def usage_by_option(
-    catalog: str, folder: Path, server: Any, environment: dict[str, str], number: int
-) -> dict[str, ProcessUsage]:
+def usage_by_option(folder: Path, server: Any, environment: dict[str, str], number: int) -> dict[str, ProcessUsage]:
     """Apply with each option to a new directory or an empty Glue; return the usage."""
     from tests.servers.s3 import BUCKET
 
@@ -44,8 +42,7 @@ def usage_by_option(
             manifest = write_manifest(here, "dir", {"root": "./lake"}, lambda _: "{properties: {tier: gold}}", TABLES)
         else:
             server.clear()
-            probe = ", probe: false" if catalog == UNPROBED else ""
-            place = f"{{{{location: 's3://{BUCKET}/{folder.name}/{number}/t{{}}.lance'{probe}}}}}"
+            place = f"{{{{location: 's3://{BUCKET}/{folder.name}/{number}/t{{}}.lance', probe: false}}}}"
             manifest = write_manifest(here, "glue", server.config(), place.format, TABLES)
         command = [sys.executable, "-c", "from reconciler.cli import main; main()", "apply", str(manifest)]
         found[name] = run_measured([*command, "--auto-approve", *more], environment, here)
@@ -58,10 +55,6 @@ def section(rounds: int = ROUNDS) -> Section:
     from tests.servers.s3 import KEY, SECRET, TOKEN, guarded_s3
 
     lines, goals = [], []
-    lance, nothing = (
-        median(run_measured([sys.executable, "-c", code]).cpu for _ in range(3)) for code in ("import lance", "")
-    )
-    lance -= nothing
     with (
         tempfile.TemporaryDirectory(prefix="lancens-bench-") as name,
         glue_server(Path(name)) as glue,
@@ -70,10 +63,10 @@ def section(rounds: int = ROUNDS) -> Section:
         session = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": TOKEN}
         where = {"AWS_ENDPOINT": store.endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
         environment = {**os.environ, **session, **where}
-        for at, (catalog, server) in enumerate((("directory", None), ("Glue", glue), (UNPROBED, glue))):
+        for at, (catalog, server) in enumerate((("directory", None), (UNPROBED, glue))):
             folder = Path(name) / str(at)
             folder.mkdir()
-            found = [usage_by_option(catalog, folder, server, environment, number) for number in range(rounds + 1)][1:]
+            found = [usage_by_option(folder, server, environment, number) for number in range(rounds + 1)][1:]
             plain = [one[PLAIN] for one in found]
             lines.append([f"{catalog}, {PLAIN}", "", *_usage_cells(plain)])
             for option in (METRICS, JOURNAL):
@@ -81,7 +74,7 @@ def section(rounds: int = ROUNDS) -> Section:
                 lines.append([f"{catalog}, {option}", spread(ratios), *_usage_cells([one[option] for one in found])])
                 what = f"{catalog}: apply of {TABLES:,} tables with {option}, against {PLAIN}"
                 more = median(one[option].cpu - one[PLAIN].cpu for one in found)
-                why = f"{more:.2f} s of CPU more, of which `import lance` is {lance:.2f} s"
+                why = f"{more:.2f} s of CPU more"
                 goals.append(Goal(what, median(ratios), MOST, why))
     about = (__doc__ or "").partition("\n\n")[2].strip().replace("TABLES", f"{TABLES:,}")
     text = f"{about}\n\n{table(['apply', 'ratio', 'CPU s', 's'], lines)}"

@@ -1,9 +1,10 @@
-"""`lancens maintain` beside a bare loop of pylance's calls: `python -m benchmarks.maintain [ROUNDS [DATASETS]]`.
+"""`lancens maintain` beside loops of other tools: `python -m benchmarks.maintain [ROUNDS [DATASETS]]`.
 
-Both compact DATASETS datasets of ROWS rows in FRAGMENTS fragments each, and give them a BTREE and an IVF_PQ index, with
-equal parameters. They are whole processes, in turns, each on its own copies. The loop neither looks first, nor guards
-its commits, nor keeps a journal. Ratios are of CPU seconds, user and system, pair by pair. A third run finds nothing to
-do, and shows what it costs to look.
+All compact DATASETS datasets of ROWS rows in FRAGMENTS fragments each, and give them a BTREE and an IVF_PQ index, with
+equal parameters: pylance's calls, LanceDB's `optimize()`, and lance-ray on two cores, once. They are whole processes
+with all that they start, in turns, each on its own copies. The loops neither look first, nor guard their commits, nor
+keep a journal. Ratios are of CPU seconds, user and system, round by round. A last run of lancens finds nothing to do,
+and shows what it costs to look.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from benchmarks.environments import PEERS
 from benchmarks.page import Goal, ProcessUsage, Section, run_measured, spread, table
 
-DATASETS = 200
+DATASETS = 30
 ROWS, FRAGMENTS, WIDTH = 5_000, 20, 32
 ROUNDS = 3
 MOST = 1.15
 LOOP, MAINTAIN, AGAIN = "pylance, a bare loop", "`lancens maintain`", "`lancens maintain`, nothing to do"
+LANCEDB, RAY = "LanceDB, `optimize()`", "lance-ray"
 _INDICES = {
     "id": {"type": "BTREE"},
     "v": {"type": "IVF_PQ", "metric": "cosine", "num_partitions": 16, "num_sub_vectors": 8},
@@ -35,7 +38,35 @@ for place in sorted(pathlib.Path("lake").iterdir()):
     dataset.create_scalar_index("id", "BTREE")
     dataset.create_index("v", "IVF_PQ", metric="cosine", num_partitions=16, num_sub_vectors=8)
 """
+_LANCEDB = """
+import lancedb
+lake = lancedb.connect("lake")
+for name in lake.table_names(limit=10_000):
+    table = lake.open_table(name)
+    table.optimize()
+    table.create_scalar_index("id")
+    table.create_index(metric="cosine", num_partitions=16, num_sub_vectors=8, vector_column_name="v")
+"""
+_RAY = """
+import pathlib
+import lance_ray, ray
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+for place in sorted(pathlib.Path("lake").resolve().iterdir()):
+    uri = str(place)
+    lance_ray.compact_files(uri, num_workers=2)
+    lance_ray.create_scalar_index(uri, column="id", index_type="BTREE", num_workers=2)
+    shape = {"num_partitions": 16, "num_sub_vectors": 8, "sample_rate": 16}  # by default it needs more rows
+    lance_ray.create_index(uri, "v", "IVF_PQ", metric="cosine", num_workers=2, **shape)
+ray.shutdown()
+"""
 _LANCENS = (sys.executable, "-c", "from reconciler.cli import main; main()", "maintain", "--auto-approve")
+
+
+COMMANDS = {
+    LOOP: (sys.executable, "-c", _LOOP),
+    LANCEDB: (str(PEERS / "python"), "-c", _LANCEDB),
+    RAY: (str(PEERS / "python"), "-c", _RAY),
+}
 
 
 def write_datasets(lake: Path, number: int) -> None:
@@ -66,7 +97,7 @@ def measure_each(lake: Path, folder: Path, names: tuple[str, ...]) -> dict[str, 
         catalogs = {"lake": {"impl": "dir", "config": {"root": "./lake"}, "tables": tables}}
         text = json.dumps({"version": 1, "name": "bench", "catalogs": catalogs})
         (here / "lancens.yaml").write_text(text)
-        found[name] = run_measured((sys.executable, "-c", _LOOP) if name == LOOP else _LANCENS, None, here)
+        found[name] = run_measured(COMMANDS.get(name, _LANCENS), None, here)
     for place in sorted(folder.glob("*/lake/*")):
         _require_maintained(place)
     return found
@@ -90,16 +121,18 @@ def section(rounds: int = ROUNDS, number: int = DATASETS) -> Section:
         write_datasets(folder / "lake", number)
         for round_ in range(rounds):
             here, pair = folder / str(round_), (LOOP, MAINTAIN) if round_ % 2 else (MAINTAIN, LOOP)
-            found.append(measure_each(folder / "lake", here, (*pair, AGAIN)))
+            others = (LANCEDB, AGAIN) if round_ else (LANCEDB, RAY, AGAIN)
+            found.append(measure_each(folder / "lake", here, (*pair, *others)))
             shutil.rmtree(here)
-    ratios = {name: [one[name].cpu / one[LOOP].cpu for one in found] for name in (LOOP, MAINTAIN, AGAIN)}
+    names = (LOOP, MAINTAIN, AGAIN, LANCEDB, RAY)
+    ratios = {name: [one[name].cpu / one[LOOP].cpu for one in found if name in one] for name in names}
     lines = [
         [
             name,
             spread(ratios[name]) if name != LOOP else "",
-            spread(one[name].cpu for one in found),
-            spread(one[name].seconds for one in found),
-            spread((one[name].memory for one in found), 0),
+            spread(one[name].cpu for one in found if name in one),
+            spread(one[name].seconds for one in found if name in one),
+            spread((one[name].memory for one in found if name in one), 0),
         ]
         for name in ratios
     ]

@@ -55,10 +55,17 @@ class ProcessUsage(NamedTuple):
 
 
 _MEASURING_SCRIPT = """
-import json, resource, subprocess, sys, time
+import ctypes, json, os, resource, subprocess, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: processes that lose their parent count as well
 began = time.perf_counter()
 process = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)
 seconds = time.perf_counter() - began
+try:
+    while time.perf_counter() < began + seconds + 10:
+        if os.waitpid(-1, os.WNOHANG)[0] == 0:
+            time.sleep(0.05)
+except ChildProcessError:  # all have ended
+    pass
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
 sys.stderr.write(json.dumps([seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
 sys.stdout.buffer.write(process.stdout)

@@ -28,7 +28,7 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
-ROUNDS = 3
+ROUNDS = 2
 DELAY_SECONDS = 0.005
 TABLES_A_NAMESPACE = 250
 """More than a page of 100 tables."""

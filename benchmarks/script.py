@@ -22,7 +22,7 @@ from benchmarks.page import Goal, ProcessUsage, Section, about, run_measured, sp
 
 TABLES = 1_000
 NAMESPACES = 4
-ROUNDS = 3
+ROUNDS = 2
 STEPS = {"create": "gold", "plan": "gold", "update": "silver", "remove": None}
 """The properties that the manifest asks for at each step; None drops all tables."""
 CALLS = {"glue": (1.1, 2.1, 2.1), "iceberg": (2.1, 3.1, 3.1)}
