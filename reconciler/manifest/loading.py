@@ -293,6 +293,7 @@ class _Loader:
             moves=read_moves(reader, block.moved, node),
             suppress=self._suppressions(name, block.suppress, node.get("suppress")),
             policies=tuple(read_policies(reader, node)),
+            written_names=self._resolver.written_names,
         )
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.hidden_locations), reader
 

@@ -174,6 +174,7 @@ class Resolver:
         used: the names of the variables in all templates so far, defined or not.
         missing: the variables, of both kinds, that had no value so far.
         secret: the names of those in credentials and in values of sensitive keys.
+        written_names: the names with variables so far, as they are written, by what they stand for.
     """
 
     policy: Policy = OPEN
@@ -182,6 +183,7 @@ class Resolver:
     used: set[str] = field(default_factory=set, repr=False, compare=False)
     missing: set[str] = field(default_factory=set, repr=False, compare=False)
     secret: set[str] = field(default_factory=set, repr=False, compare=False)
+    written_names: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def template(self, text: str) -> Template:
         """Return the template in ``text``, and record the variables that it uses.
@@ -206,7 +208,10 @@ class Resolver:
         template = self.template(text)
         if is_from_outside(text):
             raise TemplateError("a name takes variables only, such as `${var:stage}`; others are secrets")
-        return self.text(template, "") if self.knows(template) else text
+        name = self.text(template, "") if self.knows(template) else text
+        if name != text:
+            self.written_names[name] = text
+        return name
 
     def shown(self, text: str) -> str:
         """Return the template in ``text`` with its variables resolved, and other placeholders as written.

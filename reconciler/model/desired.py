@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
@@ -207,7 +208,8 @@ class DesiredCatalog:
     """The desired state of one catalog; ``owner`` is ``<manifest>/<catalog>``, or ``<manifest>/<catalog>/<id>``.
 
     ``is_followed``: whether another catalog of the manifest mirrors it. Every ancestor of a table or namespace is in
-    ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has one.
+    ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has one. ``written_names`` are names with
+    variables as the manifest writes them, by what they stand for.
     """
 
     name: str
@@ -222,6 +224,23 @@ class DesiredCatalog:
     is_followed: bool = False
     suppress: tuple[Suppression, ...] = ()
     policies: tuple[DesiredPolicy, ...] = ()
+    written_names: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def as_written(self, identifier: Identifier) -> str:
+        """Return names joined by slashes as the manifest writes them, so that they fit every environment."""
+        return "/".join(map(self._name_as_written, identifier))
+
+    def _name_as_written(self, name: str) -> str:
+        if name in self.written_names:
+            return self.written_names[name]
+        for value, text in self.written_names.items():
+            before, _, rest = text.partition("${")
+            variable, _, after = rest.partition("}")
+            held = value.removeprefix(before).removesuffix(after)
+            parts = re.split(rf"(?<![A-Za-z0-9]){re.escape(held)}(?![A-Za-z0-9])", name) if held else [name]
+            if len(parts) > 1 and "${" not in after:
+                return f"${{{variable}}}".join(parts)
+        return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         if left:
             params = {"name": address(catalog, line.origin), "other": address(catalog, line.to), "names": tuple(left)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_PROPERTIES, params=params)
-    hints = [*_rename_hints(source.capabilities, outcomes)]
+    hints = [*_rename_hints(source, outcomes)]
     for code, hint in hints[:_NAMES_SHOWN]:
         yield Note(catalog=catalog, code=code, params=hint)
     if len(hints) > _NAMES_SHOWN:
@@ -138,7 +138,7 @@ def _properties_left_behind(source: CatalogInput, line: DesiredMove) -> Sequence
     return sorted(key for key, value in foreign.items() if key not in places and target.properties.get(key) != value)
 
 
-def _rename_hints(able: Capabilities, outcomes: Outcomes) -> Iterator[_Hint]:
+def _rename_hints(source: CatalogInput, outcomes: Outcomes) -> Iterator[_Hint]:
     """Yield a hint for each removed and new table that may be one renamed table.
 
     A protected table counts as removed: without a hint, an empty table under its new name would be made beside it.
@@ -147,7 +147,7 @@ def _rename_hints(able: Capabilities, outcomes: Outcomes) -> Iterator[_Hint]:
     move from a dropped namespace to a created one are one hint. Other new tables without data are listed with the
     removed tables of their namespace.
     """
-    changes = outcomes.changes
+    able, changes = source.capabilities, outcomes.changes
     named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
     new = [change for change in named if change.is_new and change.moved_from is None]
     kept = {
@@ -175,22 +175,29 @@ def _rename_hints(able: Capabilities, outcomes: Outcomes) -> Iterator[_Hint]:
             namespace_renames[origin[:-1], to[:-1]] += 1
         else:
             code = NoteCode.PROTECTED_RENAME_LIKELY if origin in kept else NoteCode.RENAME_LIKELY
-            yield code, _hint_params(origin, "deregister", to, words[to])
+            yield code, _hint_params(source, origin, "deregister", to, words[to])
     for (origin, to), _ in sorted(namespace_renames.items()):
-        yield NoteCode.RENAME_LIKELY, _hint_params(origin, "drop", to, "create")
+        yield NoteCode.RENAME_LIKELY, _hint_params(source, origin, "drop", to, "create")
     empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]
     yield from _undecided_renames(
-        able,
+        source,
         [name for name in empty if name not in taken],
         [name for name in gone if name not in renames],
     )
 
 
-def _hint_params(origin: Identifier, goes: str, to: Identifier, comes: str) -> Params:
-    return {"name": "/".join(origin), "does": goes, "other": "/".join(to), "other_does": comes}
+def _hint_params(source: CatalogInput, origin: Identifier, goes: str, to: Identifier, comes: str) -> Params:
+    params: Params = {"name": "/".join(origin), "does": goes, "other": "/".join(to), "other_does": comes}
+    return {**params, "write": _moved_line(source, origin, to)}
 
 
-def _undecided_renames(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
+def _moved_line(source: CatalogInput, origin: Identifier, to: Identifier) -> str:
+    names = map(source.desired.as_written, (origin, to))
+    old, new = (f'"{name}"' if "${" in name else name for name in names)
+    return f"moved: [{{from: {old}, to: {new}}}]"
+
+
+def _undecided_renames(source: CatalogInput, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
     """Yield a hint for each namespace with several candidates for a rename."""
     comes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
     goes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
@@ -198,11 +205,12 @@ def _undecided_renames(able: Capabilities, new: Iterable[Identifier], gone: Iter
         for name in sorted(names):
             by_namespace[name[:-1]].append(name)
     for namespace in sorted(comes.keys() & goes.keys()):
-        if _can_move(able, goes[namespace][0], comes[namespace][0]):
+        if _can_move(source.capabilities, goes[namespace][0], comes[namespace][0]):
             to = comes[namespace][0] if len(comes[namespace]) == 1 else (*namespace, "NEW")
             params: Params = {"name": "/".join((*namespace, "OLD")), "other": "/".join(to)}
             params |= {"added": _first_names(comes[namespace]), "count": len(comes[namespace])}
             params |= {"names": _first_names(goes[namespace]), "more": len(goes[namespace])}
+            params |= {"write": _moved_line(source, (*namespace, "OLD"), to)}
             yield NoteCode.RENAME_UNDECIDED, params
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,40 @@ def test_an_unused_key_of_a_file_is_a_warning_and_an_unused_option_an_error(
     refused = lancens(capsys, "plan", "--var-file", "prod.vars.yaml", "--var", "rot=x")
     assert refused.code == 1
     assert "did you mean `root`?" in refused.err
+
+
+RENAMED = """\
+version: 1
+name: "${var:stage}-store"
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    scope: ["${var:stage}_*", "${var:stage}_*/**"]
+    namespaces:
+      "${var:stage}_old": {tables: {users: {schema: [{name: id, type: int64}], protect: true}}}
+      "${var:stage}_web": {tables: {"t_${var:stage}": {schema: [{name: id, type: int64}]}}}
+"""
+
+
+def test_advice_on_a_rename_fits_every_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(RENAMED)
+    stages = [("--var", f"stage={stage}") for stage in ("dev", "test", "prod")]
+    for stage in stages:
+        assert lancens(capsys, "apply", *stage, "--auto-approve").code == 0
+    before = {table.location for table in registry.connect("dir", {"root": "lake"}).scan().tables.values()}
+    text = RENAMED.replace("_old", "_new").replace('"t_${', '"u_${').replace("protect: true", "protect: false")
+    Path("lancens.yaml").write_text(text)
+    printed = lancens(capsys, "plan", *stages[0], "--allow-mass-removal").out
+    lines = re.findall(r"moved: \[(.*)\]", printed)
+    assert len(lines) == 2, printed
+    Path("lancens.yaml").write_text(
+        text.replace("    namespaces:", f"    moved: [{', '.join(lines)}]\n    namespaces:")
+    )
+    for stage in stages:
+        assert lancens(capsys, "apply", *stage, "--auto-approve").code == 0
+        assert lancens(capsys, "drift", *stage).code == 0
+    assert {table.location for table in registry.connect("dir", {"root": "lake"}).scan().tables.values()} == before

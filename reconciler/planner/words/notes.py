@@ -15,7 +15,7 @@ def _undecided_rename(params: Params) -> str:
     return (
         f"{new} (new) may be {gone} (no longer in the manifest) under "
         "another name. To keep the data under its new name, write in the catalog's block: "
-        f"moved: [{{from: {params.get('name')}, to: {params.get('other')}}}]"
+        f"{params.get('write')}"
     )
 
 
@@ -157,12 +157,11 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.RENAMES_LIKELY: "{count:,} more {count:pair|pairs} of changes look like renames.",
     NoteCode.RENAME_LIKELY: (
         "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data under its new name, "
-        "write in the catalog's block: moved: [{{from: {name}, to: {other}}}]"
+        "write in the catalog's block: {write}"
     ),
     NoteCode.PROTECTED_RENAME_LIKELY: (
         "{other} ({other_does}) and {name}, which is protected and stays, look like a rename. To keep the data under "
-        "its new name, write `protect: false` in the block of {other}, and in the catalog's block: "
-        "moved: [{{from: {name}, to: {other}}}]"
+        "its new name, write `protect: false` in the block of {other}, and in the catalog's block: {write}"
     ),
     NoteCode.RENAME_UNDECIDED: _undecided_rename,
     NoteCode.SCAN: "{detail}",
