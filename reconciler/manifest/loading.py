@@ -196,7 +196,13 @@ class _Loader:
         followed = {mirror.origin for mirror in mirrors.values()}
         return {
             name: replace(
-                catalog, desired=replace(catalog.desired, mirror=optional_mirrors[name], is_followed=name in followed)
+                catalog,
+                desired=replace(
+                    catalog.desired,
+                    mirror=optional_mirrors[name],
+                    is_followed=name in followed,
+                    varies=bool(self._resolver.used),
+                ),
             )
             for name, (catalog, _) in read.items()
         }

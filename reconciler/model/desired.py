@@ -209,7 +209,8 @@ class DesiredCatalog:
 
     ``is_followed``: whether another catalog of the manifest mirrors it. Every ancestor of a table or namespace is in
     ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has one. ``written_names`` are names with
-    variables as the manifest writes them, by what they stand for.
+    variables as the manifest writes them, by what they stand for. ``varies``: the manifest has variables, so that it
+    may be applied to several environments.
     """
 
     name: str
@@ -225,6 +226,7 @@ class DesiredCatalog:
     suppress: tuple[Suppression, ...] = ()
     policies: tuple[DesiredPolicy, ...] = ()
     written_names: Mapping[str, str] = field(default_factory=dict, compare=False)
+    varies: bool = field(default=False, compare=False)
 
     def as_written(self, identifier: Identifier) -> str:
         """Return names joined by slashes as the manifest writes them, so that they fit every environment."""

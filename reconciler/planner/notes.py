@@ -38,6 +38,8 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
         hazardous: Params = {"key": safeguard.hazard or "", "detail": safeguard.danger}
         guards = {NoteCode.UNSAFE: unsafe, NoteCode.HAZARDOUS: hazardous}
     for topic, scope, remark in _by_topic(catalog, remarks):
+        if topic is NoteCode.KEEP_LOCATION and "${" in source.desired.as_written(remark.identifier):
+            continue  # of one environment alone; a line of `moved` with variables, which stays, leads to the data, too
         about: Params = {"where": scope, "count": remark.count, "name": remark.identifier[-1]}
         if topic is NoteCode.UNMANAGED:
             about |= {"owner": owner, "catalog": catalog}
@@ -86,7 +88,7 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
     waiting |= {line.source for line in outcomes.moved if not line.is_table and line.origin in live}
     # An entry of `moved` with stars is several lines: it is done when all of them are.
     yield from _notes_on_lines(
-        catalog, NoteCode.MOVE_DONE, (line for line in outcomes.moved if line.source not in waiting)
+        source, NoteCode.MOVE_DONE, (line for line in outcomes.moved if line.source not in waiting)
     )
     matched, select = {line.source for line in outcomes.moving | outcomes.moved}, source.options.select
     idle = (
@@ -96,7 +98,7 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         and (select.contains(line.origin) or select.contains(line.to))
         and (line.is_table or not {line.origin, line.to} & live.keys())
     )
-    yield from _notes_on_lines(catalog, NoteCode.MOVE_MATCHES_NOTHING, idle)
+    yield from _notes_on_lines(source, NoteCode.MOVE_MATCHES_NOTHING, idle)
     for line in sorted(outcomes.moving, key=lambda line: line.to):
         namespace = None if line.is_table else live.get(line.origin)
         owner = None if namespace is None else ownership.owner_of(namespace.properties)
@@ -115,17 +117,23 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         yield Note(catalog=catalog, code=NoteCode.RENAMES_LIKELY, params={"count": len(hints) - _NAMES_SHOWN})
 
 
-def _notes_on_lines(catalog: str, code: NoteCode, lines: Iterable[DesiredMove]) -> Iterator[Note]:
-    """Yield one note that names each entry of ``moved`` behind ``lines``; none without lines."""
+def _notes_on_lines(source: CatalogInput, code: NoteCode, lines: Iterable[DesiredMove]) -> Iterator[Note]:
+    """Yield one note that names each entry of ``moved`` behind ``lines``; none without lines.
+
+    Entries with variables are left out: another environment may need them.
+    """
+    desired = source.desired
+    catalog, params = desired.name, Params(kind="environment") if desired.varies else Params()
+    lines = [line for line in lines if "${" not in desired.as_written(line.origin) + desired.as_written(line.to)]
     ordered = sorted(lines, key=lambda line: (line.source.file, line.source.line, line.to), reverse=True)
     entries = [*{line.source: line for line in ordered}.values()][::-1]
     if len(entries) == 1:
         [line] = entries
-        params: Params = {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}
-        yield Note(catalog=catalog, code=code, params=params)
+        params |= {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}
     elif entries:
-        names = tuple(str(line.source) for line in entries)
-        yield Note(catalog=catalog, code=code, params={"count": len(entries), "names": names})
+        params |= {"count": len(entries), "names": tuple(str(line.source) for line in entries)}
+    if entries:
+        yield Note(catalog=catalog, code=code, params=params)
 
 
 def _properties_left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:

@@ -57,6 +57,7 @@ class ExportCatalog:
         as_policies: write policies instead of blocks, and prune nothing.
         templates: the text, with placeholders, to write instead of a value, by the key and value of a property.
         capabilities: those of the catalog.
+        written_names: names with variables, as the manifest writes them, by what they stand for.
     """
 
     name: str
@@ -71,6 +72,7 @@ class ExportCatalog:
     as_policies: bool = False
     templates: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
+    written_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_id() -> str:
@@ -214,10 +216,13 @@ class _CatalogWriter:
                 lines.append(f"kind: {_escaped_scalar(live.kind)}")
             if len(identifier) > self._capabilities.fixed_levels:
                 lines += self._property_lines(live)
-        yield from _block_lines(scalar(identifier[-1]), [*lines, *self._child_lines(identifier)])
+        yield from _block_lines(self._key(identifier), [*lines, *self._child_lines(identifier)])
+
+    def _key(self, identifier: Identifier) -> str:
+        return scalar(self._catalog.written_names.get(identifier[-1], identifier[-1]))
 
     def _table_lines(self, identifier: Identifier) -> Iterator[str]:
-        live, key = self._catalog.snapshot.tables[identifier], scalar(identifier[-1])
+        live, key = self._catalog.snapshot.tables[identifier], self._key(identifier)
         if live.id in self._catalog.remarks:
             yield f"# {_comment_text(self._catalog.remarks[live.id])}"
         location = self._catalog.location_texts.get(live.id, escape(live.location))

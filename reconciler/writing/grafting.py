@@ -168,13 +168,14 @@ def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices,
     existing = {splices.name_of(key.value, path): (key, value) for key, value in into.value}
     missing = []
     for entry in entries:
-        if entry.key.value not in existing:
+        name = splices.name_of(entry.key.value, path)
+        if name not in existing:
             missing.append(entry)
         elif isinstance(entry.value, yaml.MappingNode):
-            key, value = existing[entry.key.value]
+            key, value = existing[name]
             below = _entries(entry.value, entry.lines, entry.end)
             if isinstance(value, yaml.MappingNode) and value.value:
-                _graft(value, below, splices, (*path, entry.key.value))
+                _graft(value, below, splices, (*path, name))
             elif _is_nothing(value) and entry.value.value:
                 _fill(key, value, entry, into, splices)
     if missing:

@@ -326,11 +326,12 @@ def _mirrored_entries(live: _ImportedCatalog, existing: DesiredCatalog) -> set[I
 def _moved_without_location(live: _ImportedCatalog, existing: DesiredCatalog) -> Iterator[LiveTable]:
     """Yield moved tables whose blocks need a ``location``, without properties, which the blocks have.
 
-    The data of a moved table stays where it is, and the default location changes with the name.
+    The data of a moved table stays where it is, and the default location changes with the name. A name with variables
+    has a location in each environment, and its line of ``moved`` stays.
     """
     moves = moves_of(existing)
     for pair in pairs(moves, existing.tables, live.chosen.tables) if moves else ():
-        if pair.live is not None and pair.is_located_by_entry:
+        if pair.live is not None and pair.is_located_by_entry and "${" not in existing.as_written(pair.live.id):
             yield LiveTable(pair.live.id, pair.live.location)
 
 
@@ -400,20 +401,26 @@ def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
     texts_of_locations = in_parallel(
         partial(_location_text, live.backend, longest_first), live.chosen.tables.values(), options.parallelism
     )
-    is_new = options.existing(live.name) is None
+    existing = options.existing(live.name)
+    is_new, written_names = existing is None, {} if existing is None else existing.written_names
+    texts = dict(zip(live.chosen.tables, texts_of_locations, strict=True))
+    for name, text in texts.items():
+        if text is not None and "${" not in text and not written_names.keys().isdisjoint(name):
+            texts[name] = None  # of one environment alone, and the block is for all
     return ExportCatalog(
         live.name,
         live.spec.impl if is_new else None,
         live.config_texts if is_new else {},
         live.chosen,
         live.scope if is_new else EVERYTHING,
-        location_texts=dict(zip(live.chosen.tables, texts_of_locations, strict=True)),
+        location_texts=texts,
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         tags=_tags(live, options.parallelism),
         remarks=dict.fromkeys(live.unregistered.tables, _UNREGISTERED),
         as_policies=options.policies,
         templates=templates,
         capabilities=live.backend.capabilities(),
+        written_names=written_names,
     )
 
 

@@ -25,6 +25,9 @@ def _one_of(names: tuple[str, ...], count: int) -> str:
     return "".join(names) if count == 1 else f"one of {Names(names)}{more}"
 
 
+_IN_EVERY = ((" once this holds in every {kind}", ""), ".")
+
+
 NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.UNMANAGED: (
         "{count:table} in {where} {count:is|are} not managed by {owner}; `lancens list --unmanaged "
@@ -140,8 +143,8 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "{count:,} namespaces are kept, because each holds objects that stay: {names} and {more:,} more"
     ),
     NoteCode.MOVE_DONE: (
-        "{name} is already renamed to {other}; remove its line from `moved` ({line}).",
-        "{count:,} lines of `moved` are done and can be removed: {names}.",
+        ["{name} is already renamed to {other}; remove its line from `moved` ({line})", *_IN_EVERY],
+        ["{count:,} lines of `moved` are done and can be removed ({names})", *_IN_EVERY],
     ),
     NoteCode.MOVE_LEAVES_NAMESPACE: (
         "{name} stays after its tables have moved: this manifest neither created nor adopted it."
