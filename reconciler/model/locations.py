@@ -32,13 +32,17 @@ _LOCK_TABLE = re.compile(r"(s3\+ddb://[^?#@]+)(\?ddbTableName=[A-Za-z0-9_.-]{3,2
 
 # The schemes that pylance reads from this machine's disk.
 _LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
+_PRIVATE_MARKS = re.compile(r"[?#@]")
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))
 _INNER_BREAKS = re.compile(r"[\t\n\r]")
 
 
 def _split(location: str) -> tuple[str, str]:
     """Return scheme (lower case, empty for a plain path) and the rest, as pylance parses a URL."""
-    match = _SCHEME.fullmatch(_INNER_BREAKS.sub("", location.strip(_OUTER_BLANKS)))
+    if location.startswith("/"):
+        return "", location
+    text = location.strip(_OUTER_BLANKS)
+    match = _SCHEME.fullmatch(text if text.isprintable() else _INNER_BREAKS.sub("", text))
     if match is None or _WINDOWS_DRIVE.match(location):
         return "", location
     return match[1].lower(), match[2]
@@ -140,7 +144,8 @@ def same(location: str | None, other: str | None) -> bool:
 def is_under(root: str, location: str) -> bool:
     """Return whether ``location`` is strictly below ``root`` and does not leave it by ``..``."""
     base, place = normalise(root), normalise(location)
-    return place.startswith(base.rstrip("/") + "/") and ".." not in names_in(location)
+    may_leave = ".." in location or "%" in location
+    return place.startswith(base.rstrip("/") + "/") and not (may_leave and ".." in names_in(location))
 
 
 def join(root: str, *names: str) -> str:
@@ -242,7 +247,7 @@ def redact(location: LocationT) -> LocationT:
     """Return ``location`` safe to show, without user information and query, but with the name of a lock table."""
     if location is None:
         return None
-    if _LOCK_TABLE.fullmatch(location):
+    if not _PRIVATE_MARKS.search(location) or _LOCK_TABLE.fullmatch(location):
         return location
     scheme, rest = _split(location)
     if scheme in _LOCAL_SCHEMES:

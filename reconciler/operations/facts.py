@@ -235,7 +235,7 @@ def links_to(new: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[st
 
     Live tables are resolved only if a location in ``new`` is local.
     """
-    local = [location for location in new if location is not None and storage.local_path(location) is not None]
+    local = [location for location in new if location is not None and locations.path_of(location) is not None]
     return storage.resolved_links(chain(local, (table.location for table in live))) if local else {}
 
 

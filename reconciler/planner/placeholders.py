@@ -8,8 +8,9 @@ the real ones, also in another copy of the folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -38,14 +39,12 @@ def hide_locations(plan: Plan, places: Mapping[str, str]) -> Plan:
         plan: with real locations.
         places: the text in the manifest, such as ``${env:LAKE_ROOT}``, by real location.
     """
-    return _edit_model(plan, location_hider(places), _ENTRIES)
+    return _edit_model(plan, location_hider(places))
 
 
 def restore_locations(plan: Plan, places: Mapping[str, str]) -> Plan:
     """Return ``plan`` as it was before :func:`hide_locations`."""
-    return _edit_model(
-        plan, _replacer({placeholder: place.rstrip("/") for place, placeholder in places.items()}), _ENTRIES
-    )
+    return _edit_model(plan, _replacer({placeholder: place.rstrip("/") for place, placeholder in places.items()}))
 
 
 def location_hider(places: Mapping[str, str]) -> _Edit:
@@ -72,11 +71,17 @@ def _replacer(texts: Mapping[str, str]) -> _Edit:
     return lambda text: pattern.sub(lambda match: texts[match[1]], text)
 
 
-def _edit_model(model: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
-    """Return ``model`` with locations in ``parts`` edited; the same object if none differs."""
+@cache
+def _parts_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the fields of a model that may hold locations."""
+    return tuple(name for name in (_ENTRIES if issubclass(model, Plan) else _PARTS) if name in model.model_fields)
+
+
+def _edit_model(model: ModelT, edit: _Edit) -> ModelT:
+    """Return ``model`` with all locations edited; the same object if none differs."""
     if isinstance(model, FieldChange) and model.path not in _FIELDS:
         return model  # a property may have the text of a location
-    values = {name: value for name in parts if (value := vars(model).get(name))}  # vars: a failing getattr is slow
+    values = {name: value for name in _parts_of(type(model)) if (value := getattr(model, name))}
     edits = {name: edited for name, value in values.items() if (edited := _edit_value(value, edit)) is not value}
     view = edits.get("view")
     if isinstance(model, Fingerprint) and isinstance(view, ObjectView) and model.matches(model.view):

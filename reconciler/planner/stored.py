@@ -35,11 +35,12 @@ def blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool 
 
     ``vends``: the catalog hands out credentials for existing tables, and this one does not exist yet.
     """
-    storage, params = facts.storage, Params(location=_shown_location(facts))
+    storage, is_read = facts.storage, facts.storage.kind in (StorageKind.DATASET, StorageKind.NOTHING)
+    if facts.problem is None and (is_read or not desired.probe):
+        return None
+    params = Params(location=_shown_location(facts))
     if facts.problem is not None:
         return Why(ReasonCode.BAD_LOCATION, {**params, "detail": facts.problem})
-    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
-        return None
     if storage.kind is StorageKind.NOT_LANCE:
         return Why(ReasonCode.NOT_LANCE, params)
     code = ReasonCode.STORAGE_UNREADABLE

@@ -32,6 +32,8 @@ from reconciler.planner.stored import (
 from reconciler.planner.tagging import is_only_tagged, tag_change, why_tagged
 from reconciler.planner.views import ObjectView
 
+_NO_VIEW = ObjectView()
+
 
 def diff_table(
     context: CatalogContext,
@@ -121,7 +123,7 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
             "data": has_data and able.table_markers,
         }
     )
-    _, after = tags.applied_to(ObjectView(), after)
+    _, after = tags.applied_to(_NO_VIEW, after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeAlias
+from functools import cache
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, WrapSerializer, field_serializer
 
@@ -17,9 +18,35 @@ from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties,
 
 
 class Document(BaseModel):
-    """Base of plan models: frozen; unknown keys of later versions are ignored."""
+    """Base of plan models: frozen; unknown keys of later versions are ignored.
+
+    There may be millions. Which fields were given is not recorded: that took more memory than their values.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    def model_post_init(self, _context: object) -> None:
+        """Forget which fields were given."""
+        _set_attribute(self, "__pydantic_fields_set__", _fields_of(type(self)))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with the values in ``update``, which are not validated."""
+        if deep:
+            return super().model_copy(update=update, deep=True)
+        copied, private = type(self).__new__(type(self)), self.__pydantic_private__
+        _set_attribute(copied, "__dict__", {**self.__dict__, **(update or {})})
+        _set_attribute(copied, "__pydantic_fields_set__", self.__pydantic_fields_set__)
+        _set_attribute(copied, "__pydantic_extra__", None)
+        _set_attribute(copied, "__pydantic_private__", None if private is None else {**private})
+        return copied
+
+
+_set_attribute = object.__setattr__
+
+
+@cache
+def _fields_of(document: type[Document]) -> set[str]:
+    return {*document.model_fields}
 
 
 def _serialize_without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> Any:

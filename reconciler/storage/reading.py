@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
@@ -24,7 +26,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import DatasetVersion, Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage.files import contains, content_of, list_directory, local_path, version_of
+from reconciler.storage.files import contains, content_of, list_directory, version_of
 from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset, places_elsewhere
 from reconciler.storage.pylance import (
     connection_of,
@@ -198,13 +200,13 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
     A storage error, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
     """
     try:
-        path = local_path(location)
-        if path is not None:
+        if locations.path_of(location) is not None:
+            path = locations.normalise(location)
             try:
-                path.lstat()
+                os.lstat(path)
             except FileNotFoundError:
                 return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
-            if path.is_file():
+            if Path(path).is_file():
                 return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
         connection = connection_of(location, options)
         if connection is not None and not connection.is_shared and not list_directory(location, options):

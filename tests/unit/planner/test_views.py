@@ -35,3 +35,13 @@ def view(location: str | None = None, **more: object) -> ObjectView:
 )
 def test_a_live_object_is_what_is_asked_for(live: ObjectView, desired: ObjectView, satisfies: bool) -> None:
     assert live.satisfies(desired) is satisfies
+
+
+def test_a_copy_of_a_document_takes_the_place_of_a_new_one_and_no_more_memory() -> None:
+    first, other = ObjectView(location="s3://b/a", properties={"tier": "gold"}), ObjectView(location="s3://b/b")
+    copied = first.model_copy(update={"location": "s3://b/b", "properties": {}})
+    assert (copied, first.location) == (other, "s3://b/a")
+    assert copied.__pydantic_fields_set__ is first.__pydantic_fields_set__ is other.__pydantic_fields_set__
+    deep = first.model_copy(deep=True)
+    assert deep == first
+    assert deep.properties is not first.properties
