@@ -63,6 +63,7 @@ class Options:
     """The options of both engines."""
 
     select: Sequence[str] = ()
+    exclude: Sequence[str] = ()
     adopt: bool = False
     take_over: bool = False
     recreate_lost: Sequence[str] = ()
