@@ -144,13 +144,13 @@ def find_files(paths: Sequence[str]) -> list[str]:
     Raises:
         LancensError: there is none.
     """
-    found: list[str] = []
+    files: list[str] = []
     for path in paths:
         names = sorted(glob(f"{path}/*.y*ml")) if os.path.isdir(path) else [path]  # noqa: PTH112, PTH207
         if not names or not os.path.exists(names[0]):  # noqa: PTH110
             raise LancensError(f"no tests in {path}: expected YAML files, such as tests/rename.yaml")
-        found += names
-    return found
+        files += names
+    return files
 
 
 def read_tests(path: str, *, allow_outside: bool = False) -> list[PlanTest]:

@@ -42,7 +42,7 @@ def run_test(test: PlanTest) -> list[Failure]:
             check_selection([wanted.address], planned)
         except SelectionError as error:
             raise ManifestError([source.problem(str(error))]) from None
-        there = [
+        addressed = [
             entry
             for entry in entries
             if isinstance(entry, Note) == (wanted.action == NOTE)
@@ -50,11 +50,11 @@ def run_test(test: PlanTest) -> list[Failure]:
         ]
         matching = [
             entry
-            for entry in there
+            for entry in addressed
             if wanted.action in (None, word_of_entry(entry)) and wanted.code in (None, entry.code)
         ]
         if is_wanted != bool(matching):
-            failures.append(Failure(expectation, there if is_wanted else matching))
+            failures.append(Failure(expectation, addressed if is_wanted else matching))
     return failures
 
 
