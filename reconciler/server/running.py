@@ -23,8 +23,8 @@ _BACKLOG = 128
 """How many connections are accepted at a time; asyncio 3.11 logs an error for each when files run out."""
 _IDLE_SECONDS = 30
 """How long an idle connection stays open."""
-_HEALTH_SECONDS = 30
-"""How long a process may take to say that it runs; on a busy machine, importing pylance takes seconds."""
+_HEALTH_SECONDS = 10
+"""How long one of several processes may take to say that it runs; then it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

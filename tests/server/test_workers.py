@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from uvicorn.config import STARTUP_FAILURE
 
 from reconciler.backends.dir import DirBackend
 from reconciler.server.guard import Settings
@@ -55,3 +59,11 @@ def test_a_catalog_in_memory_has_one_process(capsys: pytest.CaptureFixture[str])
     refused = lancens(capsys, "serve", "--impl", "memory", "--workers", "2", "--port", "0")
     assert refused.code == 1
     assert "--workers" in refused.err
+
+
+def test_a_worker_that_cannot_start_says_so_and_is_not_tried_again(tmp_path: Path) -> None:
+    code = "from pathlib import Path; from reconciler.server.workers import _Worker; _Worker(b'', Path())()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == STARTUP_FAILURE
+    [line] = map(json.loads, done.stderr.splitlines())
+    assert (line["event"], line["error"]) == ("a process cannot start", "EOFError")
