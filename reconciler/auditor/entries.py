@@ -286,8 +286,8 @@ def read_entries(
         LancensError: a catalog cannot be read by other processes, or the cache cannot be read.
     """
     coverage = Coverage()
-    spark, content = _read_catalogs(engine, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
+    spark, content = _read_catalogs(engine, catalogs, coverage, len(blocks), stack)
     block_rows = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
     entries = content.where("kind", rows.TABLE).select(*ENTRIES.names).union(block_rows)
     if cache is not None:
@@ -300,11 +300,13 @@ def _read_catalogs(
     engine: SparkSession | SparkOptions | None,
     catalogs: Mapping[str, CatalogInfo],
     coverage: Coverage,
+    declared: int,
     stack: ExitStack,
 ) -> tuple[SparkSession | None, Frame]:
     """Return the session to work in and the content of the catalogs, and add what was read to ``coverage``.
 
-    Starting Spark takes longer than checking a few tables here, so it is started once there are more.
+    Starting Spark takes longer than checking a few tables here, live or ``declared``, so it is started once there are
+    more.
     """
     options = engine if isinstance(engine, SparkOptions) else None
     spark = None if isinstance(engine, SparkOptions) else engine
@@ -312,7 +314,7 @@ def _read_catalogs(
         spark = stack.enter_context(spark_session(options))
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
         units = list_units([catalog.spec for catalog in catalogs.values()], in_process=engine is None)
-        if options is not None and spark is None and len(units) > _FEW_UNITS:
+        if options is not None and spark is None and (len(units) > _FEW_UNITS or declared > FEW_TABLES):
             spark = stack.enter_context(spark_session(options))
         content = frame_of_units(spark, units, unit_entries, _CATALOG_CONTENT).persisted(stack)
         other_rows = content.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()

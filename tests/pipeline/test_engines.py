@@ -86,7 +86,7 @@ def test_reports_and_history_are_the_same(
     assert local_run == spark_run
 
 
-@pytest.mark.parametrize(("units", "tables", "starts"), [(9, 9, 0), (3, 9, 1), (9, 4, 1)])
+@pytest.mark.parametrize(("units", "tables", "starts"), [(9, 9, 0), (3, 9, 1), (9, 4, 1), (9, 1, 1)])
 def test_an_audit_starts_spark_once_the_catalogs_are_large(
     lake: Path,
     spark: SparkSession,
