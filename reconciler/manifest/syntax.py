@@ -116,7 +116,7 @@ def _misplaced(first: str, broken: str) -> str:
 
 
 def _lost_colon(lines: Sequence[str], number: int, column: int) -> SyntaxFault | None:
-    """Return why a colon cannot stand at ``column`` of line ``number``: mostly, the line before lacks one."""
+    """Return why a colon cannot be at ``column`` of line ``number``: mostly, the line before lacks one."""
     line = _line_at(lines, number)
     if line[column - 1 : column] != ":":
         return None
