@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -82,14 +82,19 @@ class Writers:
 
 
 @contextmanager
-def writing(writers: Mapping[str, Writers], source: random.Random, jobs: Collection[str]) -> Iterator[None]:
-    """Write all the time in the block, where there are ``jobs`` if any; a write that loses a race is left out."""
+def writing(writers: Mapping[str, Writers], source: random.Random, jobs: set[str]) -> Iterator[None]:
+    """Write all the time in the block, where there are ``jobs`` if any; a write that loses a race is left out.
+
+    What is doomed is dropped during the first of its jobs, since a plan is stale whose dataset goes before.
+    """
     ended = threading.Event()
     problems: list[Exception] = []
+    lasting = sorted(name for name, one in writers.items() if not one.is_doomed)
 
     def loop() -> None:
         while not ended.is_set():
-            one = writers[source.choice(sorted(jobs) or sorted(writers))]
+            doomed = [name for name in jobs.copy() if writers[name].is_doomed and writers[name].is_there]
+            one = writers[source.choice(doomed or sorted(jobs.copy()) or lasting)]
             with one.busy:
                 try:
                     if one.is_there:
