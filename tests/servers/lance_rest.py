@@ -38,7 +38,7 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: 
     from reconciler.server.running import uvicorn_config
     from tests.servers.uvicorn_thread import Server
 
-    config = uvicorn_config(make_app(catalogs, settings))
+    config = uvicorn_config(make_app(catalogs, settings), grace_seconds=1)
     for namespace in catalogs.served if sandbox else ():
         namespace.sandbox = sandbox
     config.port = 0

@@ -26,6 +26,7 @@ _CALLS = 40
 BUSY = "it failed without a fault, and took longer than it had to wait: a busy machine, or not"
 _AMID = 0.6
 """At how many of the calls that write others edit a table."""
+_MAINTAIN_FAULTS = 4
 _DYING_CALLS = 12
 """A second catalog dies at one of the first calls of an apply."""
 
@@ -123,8 +124,10 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
                 clean.others_act(meanwhile)
                 clean.calm()
                 plays[0].expect_same(clean)
+            weather = _Weather(plays[0], dice, tally, _MAINTAIN_FAULTS, 0.1, 0.3, (), 0)
+            proxy.reset(weather.decide)
             for play in plays:
-                play.maintain()
+                play.maintain(faulty_times=0 if plays[1:] else 2)  # a reply lost leaves a version more
     for play in plays:
         play.expect_files()
         play.forget()

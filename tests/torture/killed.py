@@ -111,7 +111,7 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
                 expect_true(ended, by, killed)
                 killed.others_act(meanwhile)
                 killed.expect_files()
-                _go_on(killed, saved)
+                _go_on(killed, saved, through_serve=end.reads)
                 killed.expect_files()
                 for clean in plays[1:]:
                     killed.expect_same(clean)
@@ -177,10 +177,10 @@ def _saved(play: Play, ready: Workers) -> Path:
     return play.room.folder / _PLAN
 
 
-def _go_on(play: Play, saved: Path | None) -> None:
-    """Make it whole: by the same saved plan, or by a fresh one."""
+def _go_on(play: Play, saved: Path | None, *, through_serve: bool) -> None:
+    """Make it whole: by the same saved plan, or by a fresh one, which may go through `lancens serve`."""
     if saved is None:
-        play.calm()
+        play.calm(through_serve=through_serve)
         return
     for _ in range(2):  # once it is done, it is done
         report = play.apply(Plan.from_json(saved.read_text("utf-8")), faulty=True, patient=True)  # as it was planned
