@@ -11,6 +11,8 @@ from reconciler.model.live import DatasetVersion
 
 COMPACTION_READS = 3
 """How often a compaction reads as many bytes as it merges: to merge them, and to compare the old with the new."""
+DIMENSIONS_A_CODE = 16
+"""The dimensions of a sub-vector where the block does not set their number; a code of one byte replaces it."""
 LEAST_VECTORS = 256
 """The fewest vectors on which pylance trains every type of index."""
 

@@ -223,7 +223,7 @@ class Driver:
                 for name, source in sources.items()
             }
         )
-        probes = self._probes if self.keeps_probes or len(self.connections) > 1 else Probes()
+        probes = self._probes if self.keeps_probes or len(self.connections) > 1 else Probes(keeps=False)
         self.engine.ask(catalogs, probes)
         for name, catalog in catalogs.items():
             with self._questions(name) as connection:

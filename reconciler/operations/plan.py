@@ -132,6 +132,25 @@ def plan_with(
 
     The other arguments and the errors raised are those of :func:`plan`.
     """
+    planning, earlier = _plan_catalogs(engine_of, manifest, options, parallelism, profile, against)
+    with profile.stage("order"), collector_paused():
+        planned = planning.plan(reference(manifest), manifest.thresholds, options)
+        planned = planned.with_pending(earlier.plan(planned.manifest, manifest.thresholds))
+        if not allow_mass_removal:
+            check_removals(planned)
+        del planning, earlier  # changes are copied where locations are hidden
+        return hide_locations(planned, shown_locations_of(manifest))
+
+
+def _plan_catalogs(
+    engine_of: Callable[[Mapping[str, Connection], Sequence[str]], Engine],
+    manifest: Manifest,
+    options: Options,
+    parallelism: int,
+    profile: Profile,
+    against: Manifest | None,
+) -> tuple[Planning, Planning]:
+    """Return the plans of the catalogs for ``manifest``, and for ``against``: none without it."""
     _, concerned = selected_catalogs(manifest, options.select, options.exclude)
     globs = [*options.select, *options.recreate_lost, *checkable(options.exclude, manifest, concerned)]
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
@@ -147,19 +166,11 @@ def plan_with(
         inputs = dict(zip(connections, sources, strict=True))
         read = driver.plan(inputs)
         check_selection(globs, read)
-        before = Planning()
-        if against is not None:
-            earlier = driver.again(shared_blocks(manifest, against, [*connections]))
-            earlier.plan(
-                {name: replace(inputs[name], desired=each.desired) for name, each in earlier.connections.items()}
-            )
-            before = earlier.planning
-    with profile.stage("order"), collector_paused():
-        planned = driver.planning.plan(reference(manifest), manifest.thresholds, options)
-        planned = planned.with_pending(before.plan(planned.manifest, manifest.thresholds))
-        if not allow_mass_removal:
-            check_removals(planned)
-        return hide_locations(planned, shown_locations_of(manifest))
+        if against is None:
+            return driver.planning, Planning()
+        earlier = driver.again(shared_blocks(manifest, against, [*connections]))
+        earlier.plan({name: replace(inputs[name], desired=each.desired) for name, each in earlier.connections.items()})
+        return driver.planning, earlier.planning
 
 
 def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:

@@ -21,12 +21,18 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The content of locations, each opened once with the same storage options."""
+    """The content of locations, each opened once with the same storage options.
 
+    ``keeps``: whether contents are kept; those of a single catalog are asked for once.
+    """
+
+    keeps: bool = True
     _probes: dict[_Key, _Probe] = field(default_factory=dict)
 
     def probe(self, location: str, options: Mapping[str, str]) -> Storage:
         """Return what ``location`` holds (``storage.probe``); a second caller waits for the first."""
+        if not self.keeps:
+            return storage.probe(location, options)
         probe = self._probe_of(location, options)
         with probe.lock:
             if probe.content is None:
@@ -39,6 +45,8 @@ class Probes:
         self, location: str, options: Mapping[str, str], read: Callable[[], storage.TableContent]
     ) -> storage.TableContent:
         """Return what ``read`` returns, which opens ``location`` for more than its content."""
+        if not self.keeps:
+            return read()
         probe = self._probe_of(location, options)
         with probe.lock:
             table = read()

@@ -14,6 +14,7 @@ from reconciler.model.figures import size
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.maintenance import (
     COMPACTION_READS,
+    DIMENSIONS_A_CODE,
     LEAST_VECTORS,
     LaterNeed,
     LiveIndex,
@@ -37,8 +38,6 @@ Decision: TypeAlias = Change | Blocked | Note
 
 _ROW_ADDRESS = 8
 """The bytes by which an index refers to a row."""
-_LANES = 16
-"""The dimensions of a sub-vector where the block does not set their number; a code of one byte replaces it."""
 _COMMITS = {Action.COMPACT: 2}
 """The commits of an action that makes more than one: pylance reserves the ids of new fragments before it compacts."""
 
@@ -388,7 +387,7 @@ def _index_bytes(requested: WantedIndex, upkeep: Upkeep) -> int | None:
     """
     if not requested.type.is_pq:
         return total_bytes([upkeep.column_bytes[requested.column], upkeep.rows * _ROW_ADDRESS])
-    codes = requested.num_sub_vectors or max(1, upkeep.dimensions[requested.column] // _LANES)
+    codes = requested.num_sub_vectors or max(1, upkeep.dimensions[requested.column] // DIMENSIONS_A_CODE)
     return upkeep.rows * (codes + _ROW_ADDRESS)
 
 

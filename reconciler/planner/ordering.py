@@ -139,11 +139,11 @@ def _same_location_order(changes: Sequence[Change]) -> Iterator[tuple[int, int]]
     first; one planned after it was planned on the dataset, and changes last. Within the last phase, tables are
     registered with the columns that were found before others alter these columns.
     """
-    phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
+    phases: tuple[defaultdict[str, list[int]], ...] = (defaultdict(list), defaultdict(list), defaultdict(list))
     for at, change in enumerate(changes):
         phase = 1 if change.is_first_data else _DATA_PHASES.get((change.action, change.storage))
         if phase is not None and change.destination:
-            phases[phase][locations.place(change.destination)].add(at)
+            phases[phase][locations.place(change.destination)].append(at)
     for on_dataset in phases[2].values():
         altering = [at for at in on_dataset if changes[at].action is Action.ALTER_TABLE]
         registering = [

@@ -60,6 +60,7 @@ _GZIP = b"\x1f\x8b"
 _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
+_NOTHING = Storage(StorageKind.NOTHING)
 LEGACY_FORMAT = "0.1"
 _REFERENCE_GONE = re.compile(r"not found\b.*/_refs/", re.IGNORECASE)
 _TAG = re.compile(r"[\w.-]+")  # pylance has another error for a name that it does not take
@@ -205,12 +206,12 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
             try:
                 os.lstat(path)
             except FileNotFoundError:
-                return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
+                return _NOTHING  # pylance takes a millisecond to find out
             if Path(path).is_file():
                 return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
         connection = connection_of(location, options)
         if connection is not None and not connection.is_shared and not list_directory(location, options):
-            return Storage(StorageKind.NOTHING)  # pylance would connect anew to find out
+            return _NOTHING  # pylance would connect anew to find out
         try:
             return read(open_dataset(location, options, to_read=True))
         except ValueError as error:
@@ -231,7 +232,7 @@ def _state_without_dataset(location: str, options: Mapping[str, str]) -> Storage
     if not entries or (
         entries == [_ICEBERG_METADATA] and _holds_iceberg_metadata(locations.join(location, *entries), options)
     ):
-        return Storage(StorageKind.NOTHING)
+        return _NOTHING
     # The names may be confidential, and this text appears in plans, comments and answers.
     amount = "1 file or directory" if len(entries) == 1 else f"{len(entries):,} files or directories"
     return Storage(StorageKind.NOT_LANCE, detail=f"it holds {amount} and no version of a dataset")

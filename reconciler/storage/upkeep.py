@@ -18,6 +18,7 @@ from reconciler.model.errors import InvalidTableStateError
 from reconciler.model.live import Storage
 from reconciler.model.maintenance import (
     COMPACTION_READS,
+    DIMENSIONS_A_CODE,
     LEAST_VECTORS,
     IndexType,
     LiveIndex,
@@ -36,7 +37,6 @@ from reconciler.storage.reading import checked_out_version, cleanup_of, damage_o
 from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
-_LANES = 16
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
 
 
@@ -279,7 +279,7 @@ def _vector_parameters(dataset: Any, index: WantedIndex) -> dict[str, Any]:
         shape["metric"] = index.metric.value
     if index.type.is_pq:
         size = _dimension(dataset, index.column) or 1
-        divisor = next((lanes for lanes in (_LANES, _LANES // 2) if size % lanes == 0), 1)
+        divisor = next((number for number in (DIMENSIONS_A_CODE, DIMENSIONS_A_CODE // 2) if size % number == 0), 1)
         shape["num_sub_vectors"] = index.num_sub_vectors or size // divisor
     return shape
 
