@@ -144,7 +144,7 @@ def same(location: str | None, other: str | None) -> bool:
 def is_under(root: str, location: str) -> bool:
     """Return whether ``location`` is strictly below ``root`` and does not leave it by ``..``."""
     base, place = normalise(root), normalise(location)
-    may_leave = ".." in location or "%" in location
+    may_leave = ".." in location or "%" in location or not location.isprintable()
     return place.startswith(base.rstrip("/") + "/") and not (may_leave and ".." in names_in(location))
 
 
@@ -247,7 +247,8 @@ def redact(location: LocationT) -> LocationT:
     """Return ``location`` safe to show, without user information and query, but with the name of a lock table."""
     if location is None:
         return None
-    if not _PRIVATE_MARKS.search(location) or _LOCK_TABLE.fullmatch(location):
+    is_plain = location.isprintable() and not _PRIVATE_MARKS.search(location)
+    if is_plain or _LOCK_TABLE.fullmatch(location):
         return location
     scheme, rest = _split(location)
     if scheme in _LOCAL_SCHEMES:

@@ -88,6 +88,7 @@ def test_a_path_and_its_uri_are_one_place(path: str) -> None:
         ("/lake", "file:///lake/%2e%2e/etc/a", False),
         ("/lake", "/lake/x/../a", False),
         ("s3://b/lake", "s3://b/lake/../lake/a", False),
+        ("s3://b/lake", "s3://b/lake/x/.\n./a", False),
         ("s3://b/lake", "s3://c/lake/a", False),
     ],
 )
@@ -148,6 +149,7 @@ def test_locations_that_cannot_be(location: str, reason: str) -> None:
     [
         ("/lake/a?b", "/lake/a?b"),
         ("s3://bucket/a", "s3://bucket/a"),
+        ("s3://bucket/a\nb", "s3://bucket/ab"),
         ("s3://key:secret@bucket/a", "s3://(redacted)@bucket/a"),
         ("https://host/a?sig=abc", "https://host/a?(redacted)"),
         ("https://u:p@host/a?sig=abc#x", "https://(redacted)@host/a?(redacted)"),
