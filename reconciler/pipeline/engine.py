@@ -144,7 +144,10 @@ class SparkEngine:
             if failed:
                 raise min(failed, key=lambda failure: failure[:2])[2]
             for name, catalog in read.items():
-                catalog.compare(contexts[name], pairs(NO_MOVES, unlisted[name], catalog.unlisted_tables))
+                catalog.compare(
+                    contexts[name],
+                    pairs(NO_MOVES, unlisted[name], catalog.unlisted_tables, catalog.snapshot.name_holders),
+                )
                 self._compare_maybe_moved(sources[name], contexts[name], catalog)
             note(_changes(catalog.compared for catalog in read.values()))
         return {
