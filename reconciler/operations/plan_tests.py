@@ -15,7 +15,7 @@ from reconciler.manifest import VARIABLES_ONLY, Manifest, json_schema_of
 from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.models import Block, Boolean, ColumnBlock, NullText, OrNull, Text, TextMapping
 from reconciler.manifest.nodes import Mapping as MappingNode
-from reconciler.manifest.nodes import Node, ScalarNode, entries_of, is_block
+from reconciler.manifest.nodes import Node, ScalarNode, entries_of
 from reconciler.manifest.nodes import Sequence as SequenceNode
 from reconciler.manifest.policy import UnreadableFileError, read_file
 from reconciler.manifest.problems import Problems, SourceFile
@@ -210,9 +210,11 @@ class _FileReader:
         return document or MappingNode(0, 0)
 
     def _items(self, node: Node | None, subject: str) -> Sequence[Node]:
-        if node is not None and not isinstance(node, SequenceNode) and not is_block(node):
+        if isinstance(node, SequenceNode):
+            return node
+        if node is not None and not (isinstance(node, ScalarNode) and node.is_null):
             self._problems.add_at(node.position, f"{subject}: expected a list")
-        return node if isinstance(node, SequenceNode) else ()
+        return ()
 
     def _live(self, blocks: BlockReader, node: Node | None, manifest: Manifest) -> list[tuple[str, AssumedObject]]:
         if isinstance(node, ScalarNode) and not node.is_null:

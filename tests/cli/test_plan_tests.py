@@ -145,6 +145,7 @@ def test_what_a_plan_must_and_must_not_contain(folder: Path, capsys: pytest.Capt
         ("tests:\n  - {reject: [{address: lake/featurs/*}]}", "tests/bad.yaml:2:15: `lake/featurs/*` matches no"),
         ("tests:\n  - {live: [], name: x}", "tests/bad.yaml:2:5: test 1 has neither"),
         ("tests:\n  - {live: gone.json, reject: [{}]}", "gone.json: cannot be read"),
+        ("tests:\n  - {live: {lake: {}}, reject: [{}]}", "tests/bad.yaml:2:12: `live`: expected a list"),
         ("manifest: gone.yaml\ntests:\n  - {reject: [{}]}", "gone.yaml: cannot be read"),
         ("tests:\n  - {variables: {stag: x}, reject: [{}]}", "lancens.yaml: variable `stag` is defined"),
         ("tests: [\n", "tests/bad.yaml:2:1"),
