@@ -210,7 +210,7 @@ GOALS: Mapping[str, tuple[str, float]] = {
     "collected": ("a plan of updates, against one without garbage collection", 1.05),
     "catalog": ("a catalog more in a plan, ms", 5),
     "mirrors": (f"opens of three mirrors of {MIRRORED} tables, by the tables", 1),
-    "schema": (f"a schema of {COLUMNS:,} columns that {SHARING} tables share, against one of one table", 1.5),
+    "schema": (f"a schema of {COLUMNS:,} columns that {SHARING} tables share, against one of one table", 2),
     "few": ("{:,} policies `**/NAME` on {:,} tables, s".format(*POLICIES["few"]), 2),
     "many": ("{:,} policies `**/NAME` on {:,} tables, s".format(*POLICIES["many"]), 60),
     "encoded": ("356 kB of `plan.json`, ms", 3),
