@@ -8,7 +8,7 @@ COPY pyproject.toml README.md LICENSE requirements.lock ./
 COPY reconciler ./reconciler
 # The lock has the hash of every file that may be downloaded; the Action installs the same part of it.
 RUN python -m venv /opt/lancens \
-    && /opt/lancens/bin/python -I -c "import sys; sys.path.append('reconciler/action'); import install; print(install.locked('.', sys.argv[1].split(',')))" "${EXTRAS}" > /tmp/locked.txt \
+    && /opt/lancens/bin/python -I -c "import sys; sys.path.append('reconciler/action'); import install; print(install.locked_requirements('.', sys.argv[1].split(',')))" "${EXTRAS}" > /tmp/locked.txt \
     && /opt/lancens/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/locked.txt \
     && /opt/lancens/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 

@@ -119,6 +119,12 @@ def test_the_image_checks_all_that_it_downloads_against_hashes() -> None:
     assert installs
     assert all("--no-deps" in command for command in installs)
     assert all("--require-hashes" in command or "--no-build-isolation ." in command for command in installs)
+    [program] = re.findall(r'-c "(.*?)" "\$\{EXTRAS\}"', step)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, "metrics"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "prometheus-client==" in done.stdout
+    assert "--hash=" in done.stdout
 
 
 @pytest.mark.soak
