@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from itertools import chain
@@ -275,7 +276,7 @@ def _file_session_class() -> Any:
     later import of pylance uses it.
     """
     name = "lance.lance"
-    if name not in sys.modules:
+    if sys.modules.keys().isdisjoint(("lance", name)):
         package = find_spec("lance")
         spec = PathFinder.find_spec(name, package.submodule_search_locations) if package is not None else None
         if spec is None or spec.loader is None:
@@ -283,7 +284,7 @@ def _file_session_class() -> Any:
         module = module_from_spec(spec)
         spec.loader.exec_module(module)
         sys.modules[name] = module
-    return sys.modules[name].LanceFileSession
+    return import_module(name).LanceFileSession  # waits for an import by another thread
 
 
 def session_at(folder: str, options: Mapping[str, str]) -> Any:
