@@ -195,7 +195,8 @@ _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws"
 
 
 _UNRENDERED = re.compile(
-    r"(?P<template>\{\{.*?\}\}|<%.*?%>)|(?:^|(?<=/))(?P<shell>\$\{?(?P<name>[A-Za-z_]\w*)\}?)(?=/|$)|(?P<windows>%\w+%)"
+    r"(?P<template>\{\{.*?\}\}|<%.*?%>)"
+    r"|(?:^|(?<=/))(?:(?P<shell>\$\{?(?P<name>[A-Za-z_]\w*)\}?)(?=/|$)|(?P<windows>%[A-Za-z_]\w*%)(?=[/\\]|$))"
 )
 
 
@@ -206,6 +207,9 @@ def foreign_text(location: str) -> str | None:
     'Lance opens no gcs: locations; write gs://lake/a.lance'
     >>> foreign_text("$ROOT/lake")
     '`$ROOT` is not replaced; write `${env:ROOT}`'
+    >>> foreign_text("%ROOT%/lake")
+    '`%ROOT%` is not replaced; write `${var:NAME}`'
+    >>> foreign_text("s3://lake/%C3%A9%20x%20y/%2E%2E/b")
     """
     unrendered = _UNRENDERED.search(location)
     if unrendered is not None:
