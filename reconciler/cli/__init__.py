@@ -49,6 +49,7 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "Print the completion script of a shell.",
 }
 
+_HELP = ["-h", "--help"]
 _CHOICE_SEPARATOR = "\n\t"  # click prints it before each choice of a missing argument
 _EPILOG = """\b
 Start here:
@@ -94,9 +95,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(
-    cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
-)
+@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": _HELP, "show_default": True})
 @click.version_option(package_name="lancens", prog_name="lancens")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the requests made.")
 @click.option("--quiet", is_flag=True, help="Print errors and the last line only.")
@@ -176,10 +175,10 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 
 def _options_of(name: str) -> list[str]:
     """Return the options of the command ``name`` and of lancens itself, as they are typed."""
-    context = click.Context(_lancens)
-    command = _lancens.get_command(context, name)
-    parameters = [*_lancens.get_params(context), *(command.get_params(context) if command is not None else ())]
-    return [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
+    command = _lancens.get_command(click.Context(_lancens), name)
+    parameters = [*_lancens.params, *(command.params if command is not None else ())]
+    named = [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
+    return [*_HELP, *named]
 
 
 def _open_closed_streams() -> None:
