@@ -26,6 +26,7 @@ _NEW_PLACE = re.compile(r"\.lancens_[0-9a-f]{32}")
 class Hive(Target):
     """A metastore with catalogs: each room is one, which the manifest makes where nobody else has."""
 
+    name = "hive"
     impl = "hive3"
     speaks = "thrift"
     faults = THRIFT_FAULTS
