@@ -35,7 +35,6 @@ from reconciler.model.column_renames import rename_problem
 from reconciler.model.columns import COMMENT, Column, Schema
 from reconciler.model.desired import Source
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.model.redaction import is_sensitive_key
 
 BlockT = TypeVar("BlockT", bound=Block)
 
@@ -262,8 +261,7 @@ class BlockReader:
     def _resolve(self, node: ScalarNode, key: str, property_key: str = "") -> str:
         try:
             template = self._resolver.template(node.text)
-            if is_sensitive_key(property_key):
-                self._resolver.hide(template)
+            self._resolver.hide_redacted(property_key, template)
             if key in _NEVER_SECRET and is_from_outside(node.text):
                 raise TemplateError(
                     f"`{key}` is `{node.text}`: values of the environment and of files are secrets, which `{key}` "

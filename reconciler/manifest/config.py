@@ -186,10 +186,13 @@ class ConfigText:
         return key in self.implementation.config_model.credentials or is_sensitive_key(key)
 
     def hide_variables(self, resolver: Resolver) -> None:
-        """Record in ``resolver`` which variables are in credentials, storage options or headers."""
+        """Record in ``resolver`` the variables in credentials, also those in addresses, storage options and headers."""
         for entry in self.entries:
-            if self._is_credential(entry) or self.plain_key(entry).startswith(SECRET_PREFIXES):
+            key = self.plain_key(entry)
+            if self._is_credential(entry) or key.startswith(SECRET_PREFIXES):
                 resolver.hide(entry.template)
+            else:
+                resolver.hide_redacted(key, entry.template)
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS

@@ -41,7 +41,7 @@ from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import address, check_name
 from reconciler.model.ownership import owner_name
-from reconciler.model.redaction import REDACTED, is_sensitive_key, redact_value
+from reconciler.model.redaction import REDACTED, is_sensitive_key, redact_value, scrub
 
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
 
@@ -148,7 +148,7 @@ class _Loader:
             origins=self._blocks.origins,
             variables=used,
             given={
-                key: REDACTED if key in self._resolver.secret else redact_value(key, value)
+                key: REDACTED if key in self._resolver.secret else scrub(redact_value(key, value), ())
                 for key, value in sorted(used.items())
                 if beside.get(key) != value
             },

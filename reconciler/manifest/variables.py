@@ -16,6 +16,7 @@ from typing import TypeAlias
 from reconciler.manifest.policy import OPEN, VARIABLES_ONLY, MissingFileError, Policy, UnreadableFileError, read_file
 from reconciler.model.desired import Source
 from reconciler.model.display import did_you_mean
+from reconciler.model.redaction import redact_value, scrub
 
 _SCHEMES = {
     "env": ("env:NAME", re.compile(r"[A-Za-z_][A-Za-z0-9_]*")),
@@ -198,6 +199,12 @@ class Resolver:
     def hide(self, template: Template) -> None:
         """Record that the variables in ``template`` are secrets."""
         self.secret.update(_variables_in(template))
+
+    def hide_redacted(self, key: str, template: Template) -> None:
+        """Record as secrets the variables that are redacted where the value of ``key`` is shown, whatever they hold."""
+        texts = [part if isinstance(part, str) else f"variable{at:012}" for at, part in enumerate(template)]
+        shown = redact_value(key, scrub("".join(texts), ()))
+        self.hide(tuple(part for part, text in zip(template, texts, strict=True) if text not in shown))
 
     def name(self, text: str) -> str:
         """Return the name that ``text`` stands for; ``text`` itself if the policy resolves no variables.

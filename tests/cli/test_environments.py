@@ -75,6 +75,10 @@ catalogs:
       client.timeout: "${var:wait}"
     namespaces: {hive: {properties: {db_password: "${var:word}"}}}
   lake: {impl: dir, config: {root: "../${var:stage}/lake"}}
+  rest:
+    impl: rest
+    config: {uri: "https://${var:user}:${var:word2}@${var:site}/api"}
+    namespaces: {web: {properties: {feed: "https://x:${var:word3}@feeds/${var:stage}", to: "${var:link}"}}}
 """
 
 
@@ -83,10 +87,13 @@ def test_a_plan_says_where_it_is_without_a_secret(tmp_path: Path) -> None:
     path = tmp_path / "lancens.yaml"
     path.write_text(ELSEWHERE)
     (tmp_path / "lancens.vars.yaml").write_text("wait: 5s\nstage: dev\n")
-    values = {"host": "hms.example.com", "pass": "hunter2", "word": "hunter3", "stage": "prod"}
+    hidden = {"pass": "hunter2", "word": "hunter3", "user": "me", "word2": "hunter5", "word3": "hunter6"}
+    values = {"host": "hms.example.com", "stage": "prod", "site": "a.example", "link": "https://me@b.example", **hidden}
     shown = reference(reconciler.load(path, variables=values))
-    assert shown.given == {"host": "hms.example.com", "pass": "(redacted)", "stage": "prod", "word": "(redacted)"}
-    assert shown.services == {"hive": "thrift://hms.example.com:${env:PORT:-9083}", "lake": "../prod/lake"}
+    expected = {**values, **dict.fromkeys(hidden, "(redacted)"), "link": "https://(redacted)@b.example"}
+    assert shown.given == dict(sorted(expected.items()))
+    lake = {"lake": "../prod/lake", "rest": "(redacted)"}
+    assert shown.services == {"hive": "thrift://hms.example.com:${env:PORT:-9083}", **lake}
     assert shown.is_shown_as(reference(reconciler.load(path, variables={**values, "pass": "hunter4"})))
     assert not shown.is_shown_as(reference(reconciler.load(path, variables={**values, "stage": "dev"})))
 
