@@ -33,7 +33,7 @@ from reconciler.model import display
 from reconciler.model.errors import ManifestError
 from reconciler.model.redaction import is_sensitive_key, redact_value
 from reconciler.operations.manifests import load
-from reconciler.operations.revisions import manifest_in
+from reconciler.operations.revisions import manifest_in, names_of_variable_files
 from reconciler.output.markdown_text import length_of
 
 _SUFFIXES = (".yaml", ".yml")
@@ -189,11 +189,12 @@ def _load_base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | st
     if any(path.parts[:1] == ("..",) for path in paths):
         return "it lies outside the checkout"
     roots = [path if (workspace / path).is_dir() else path.parent for path in paths]
+    files = names_of_variable_files(job.variables, str(workspace))
     fetched = 0
     for name, sha in tree.items():
         path = Path(name)
-        is_below = name in job.key.files or any(path.is_relative_to(root) for root in roots)
-        if path.suffix not in _SUFFIXES or ".." in path.parts or not is_below:
+        is_manifest = path.suffix in _SUFFIXES and any(path.is_relative_to(root) for root in roots)
+        if ".." in path.parts or not (is_manifest or name in files):
             continue
         data, was_fetched = _base_content(job, workspace / path, sha)
         fetched += was_fetched

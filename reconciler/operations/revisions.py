@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from reconciler.model.errors import LancensError
 from reconciler.operations.manifests import load
 from reconciler.planner.mirrors import with_sources
 
+_SUFFIXES = (".yaml", ".yml")
 _FILE_VALUE = re.compile(r"\$\{file:([^}]+?)(?::-[^}]*)?\}")
 
 
@@ -41,8 +42,8 @@ def manifest_at(
     with tempfile.TemporaryDirectory() as scratch:
         folder = os.path.realpath(scratch)
         below = [path if Path(path).is_dir() else str(Path(path).parent) for path in real]
-        files = {os.path.relpath(path, top) for path in _variable_files(variables)}
-        _write_files(top, commit, folder, lambda name: name in files or policy.may_read(f"{top}/{name}", below))
+        files = names_of_variable_files(variables, top)
+        _write_files(top, commit, folder, files, lambda name: policy.may_read(f"{top}/{name}", below))
         return manifest_in(folder, top, real, variables=variables, policy=policy)
 
 
@@ -58,16 +59,16 @@ def manifest_in(
 
     Its locations are those of this tree. Variables from files have the values of that commit. None if it is not valid.
     """
-    moved = {path: Path(folder, os.path.relpath(path, top)) for path in _variable_files(variables)}
-    earlier: dict[str, str] = {}
+    files = [name for name in names_of_variable_files(variables, top) if Path(folder, name).is_file()]
     try:
-        for path in moved.values():
-            earlier |= read_variables(str(path)) if path.is_file() else {}
+        read = {name: read_variables(str(Path(folder, name))) for name in files}
+        earlier = {name: value for values in read.values() for name, value in values.items()}
         for name, value in variables.items():
             if not isinstance(value, FileValue):
                 earlier[name] = FileValue.at(Source("", 0), value)  # that commit need not use it
-            elif not moved[os.path.realpath(value.source.file)].is_file():
-                earlier[name] = value
+                continue
+            values = read.get(os.path.relpath(os.path.realpath(value.source.file), top), {name: value})
+            earlier |= {name: values[name]} if name in values else {}
         inside = [Path(folder, os.path.relpath(os.path.realpath(path), top)) for path in paths]
         manifest = load(*inside, variables=earlier, policy=policy)
     except (LancensError, OSError):
@@ -84,9 +85,10 @@ def manifest_in(
     return replace(manifest, catalogs=catalogs)
 
 
-def _variable_files(variables: Mapping[str, str]) -> set[str]:
-    """Return the real paths of the files that variables come from."""
-    return {os.path.realpath(value.source.file) for value in variables.values() if isinstance(value, FileValue)}
+def names_of_variable_files(variables: Mapping[str, str], top: str) -> list[str]:
+    """Return the files below ``top`` that variables come from, relative to it."""
+    paths = (os.path.realpath(value.source.file) for value in variables.values() if isinstance(value, FileValue))
+    return [os.path.relpath(path, top) for path in dict.fromkeys(paths) if Path(path).is_relative_to(top)]
 
 
 def shared_blocks(manifest: Manifest, base: Manifest, names: Sequence[str]) -> dict[str, DesiredCatalog]:
@@ -124,12 +126,12 @@ def _are_equal(both: Iterator[object]) -> bool:
     return next(both) == next(both)
 
 
-def _write_files(top: str, commit: str, folder: str, is_wanted: Callable[[str], bool]) -> None:
-    """Write the wanted YAML files of a commit, and the files that they take values from, into ``folder``."""
+def _write_files(top: str, commit: str, folder: str, files: Collection[str], is_wanted: Callable[[str], bool]) -> None:
+    """Write ``files`` and the wanted YAML files of a commit, and those that they take values from, into ``folder``."""
     index = {"GIT_INDEX_FILE": f"{folder}/.git-index"}
     _git(top, "read-tree", commit, **index)
     names = set(_git(top, "ls-files", "-z", **index).split("\0"))
-    manifests = [name for name in names if name.endswith((".yaml", ".yml")) and is_wanted(name)]
+    manifests = [name for name in names if name in files or (name.endswith(_SUFFIXES) and is_wanted(name))]
     write = ("checkout-index", "-z", "--stdin", f"--prefix={folder}/")
     _git(top, *write, stdin="\0".join(manifests), **index)
     values = {
@@ -142,16 +144,20 @@ def _write_files(top: str, commit: str, folder: str, is_wanted: Callable[[str], 
 
 
 def _git(folder: str | Path, *arguments: str, stdin: str = "", **environment: str) -> str:
+    inherited = dict(os.environ)
+    if "GIT_WORK_TREE" not in inherited:  # in a hook, which has its own repository in GIT_DIR
+        inherited.pop("GIT_DIR", None)
     try:
         done = subprocess.run(  # noqa: S603 - the user's own git, in the user's own repository
             ["git", "-C", folder, *arguments],  # noqa: S607
             input=os.fsencode(stdin),
             capture_output=True,
             check=False,
-            env={**os.environ, **environment},
+            env={**inherited, **environment},
         )
     except OSError as error:
         raise LancensError(f"git cannot be started, which reads the other commit: {error.strerror}") from None
     if done.returncode:
-        raise LancensError(f"git {arguments[0]}: {os.fsdecode(done.stderr).strip().splitlines()[0]}")
+        first, *_ = [*os.fsdecode(done.stderr).strip().splitlines(), f"exit code {done.returncode}"]
+        raise LancensError(f"git {arguments[0]}: {first}")
     return os.fsdecode(done.stdout)

@@ -426,11 +426,11 @@ def test_the_changes_of_the_pull_request_come_before_those_that_were_pending(
 ) -> None:
     (workspace.path / "vars").mkdir()
     workspace.write(MANIFEST.replace("tier: gold", 'tier: "${var:tier}"'))
-    workspace.write("tier: gold\n", "vars/prod.yaml")
-    api.files = {name: (workspace.path / name).read_bytes() for name in ("lancens.yaml", "vars/prod.yaml")}
-    workspace.write("tier: silver\n", "vars/prod.yaml")
+    workspace.write("tier: gold\n", "vars/prod.values")
+    api.files = {name: (workspace.path / name).read_bytes() for name in ("lancens.yaml", "vars/prod.values")}
+    workspace.write("tier: silver\n", "vars/prod.values")
     workspace.edit("events: {}", "events: {}\n          clicks: {}")
-    assert workspace.pull_request(var_file="vars/prod.yaml").code == 0
+    assert workspace.pull_request(var_file="vars/prod.values").code == 0
     own, _, pending = api.comments_on(7)[0].partition("#### `lake` (dir), pending before this change")
     rows = [set(re.findall(r"^\| `\+` \| `([^`]+)`", part, re.MULTILINE)) for part in (own, pending)]
     assert rows == [{"features/clicks", "features/users"}, {"features", "features/events"}]

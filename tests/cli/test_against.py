@@ -97,6 +97,40 @@ def test_what_a_change_does_itself_comes_first(
     assert lancens(capsys, "drift", *arguments).code == 0
 
 
+def test_files_of_variables_have_the_values_of_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever they are called; one outside the repository has its own values, and no file of others is read for it."""
+    Path("any.vars").write_text("stage: any")
+    git("add", "any.vars")
+    git("commit", "--quiet", "--message", "variables")
+    for name in ("any.vars", "prod.vars.yaml"):
+        Path(name).write_text("stage: new")
+        for files in ((name,), (name, "any.vars"), ("any.vars", name)):
+            arguments = [word for file in files for word in ("--var-file", file)]
+            assert split(lancens(capsys, "plan", *arguments, "--against", "main").out)[0] == {"features/users"}
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch/below"))
+    (tmp_path / "scratch/below").mkdir()
+    for folder in ("outside", "scratch/below/outside"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.yaml").write_text(f"stage: {folder}")
+    outside = ("--var-file", str(tmp_path / "outside/x.yaml"))
+    assert split(lancens(capsys, "plan", *outside, "--against", "main").out) == (set(), EVERYTHING)
+
+
+def test_a_hook_of_git_compares_the_manifest_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("deep").mkdir()
+    for name in ("lancens.yaml", "teams", "owner.txt"):
+        git("mv", name, f"deep/{name}")
+    git("commit", "--quiet", "--message", "deep")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "lakes/.git"))
+    monkeypatch.chdir("deep")
+    assert split(lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD").out) == (set(), EVERYTHING)
+
+
 def test_a_removal_that_was_pending_is_shown_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert lancens(capsys, "apply", "--var", "stage=x", "--auto-approve").code == 0
     edit("lancens.yaml", "          near: {location: ./lake/near.lance}\n", "")
