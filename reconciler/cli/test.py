@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 
 @click.command("test")
 @click.argument("files", nargs=-1, metavar="[FILE|FOLDER]...", type=click.Path())
-@click.option("--allow-outside", is_flag=True, help="Allow includes outside the manifest's folder.")
+@click.option("--allow-outside", is_flag=True, help="Allow files outside the folders of the tests and the manifest.")
 @format_option("How to print the results.", ("text", "junit"))
 def command(files: tuple[str, ...], allow_outside: bool, form: str) -> None:
     """Plan described live states, and check what each plan contains: exit 1 if a test fails.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -146,7 +146,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
     """
     files: list[str] = []
     for path in paths:
-        names = sorted(glob(f"{path}/*.y*ml")) if os.path.isdir(path) else [path]  # noqa: PTH112, PTH207
+        names = sorted(glob(f"{escape(path)}/*.y*ml")) if os.path.isdir(path) else [path]  # noqa: PTH112, PTH207
         if not names or not os.path.exists(names[0]):  # noqa: PTH110
             raise LancensError(f"no tests in {path}: expected YAML files, such as tests/rename.yaml")
         files += names
@@ -219,7 +219,12 @@ class _FileReader:
     def _live(self, blocks: BlockReader, node: Node | None, manifest: Manifest) -> list[tuple[str, AssumedObject]]:
         if isinstance(node, ScalarNode) and not node.is_null:
             # A file that is one list has no keys: it becomes the value of one, in the same line.
-            node = self._document(str(self._folder / node.text), b'{"live": ', b"}").get("live")
+            path = str(self._folder / node.text)
+            if not self._policy.may_read(os.path.realpath(path), (os.path.realpath(self._folder), manifest.folder)):
+                outside = "is outside of the folders of the tests and the manifest; --allow-outside lets it be read"
+                self._problems.add_at(node.position, f"the file `{node.text}` {outside}")
+                return []
+            node = self._document(path, b'{"live": ', b"}").get("live")
         items = self._items(node, "`live`")
         return [
             (block.kind, self._object(blocks, block, item, manifest))

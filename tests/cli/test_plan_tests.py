@@ -130,6 +130,8 @@ def test_what_a_plan_must_and_must_not_contain(folder: Path, capsys: pytest.Capt
         "3 tests in 1 file: 1 ok, 2 failed",
     ]
     junit = lancens(capsys, "test", "tests/rename.yaml", "--format", "junit").out
+    Path("tests").rename("te[1]s")
+    assert "1 ok, 2 failed" in lancens(capsys, "test", "te[1]s").out
     assert '<testsuite name="tests/rename.yaml" tests="3" failures="2">' in junit
     assert not (folder / "lake").exists()
 
@@ -145,6 +147,7 @@ def test_what_a_plan_must_and_must_not_contain(folder: Path, capsys: pytest.Capt
         ("tests:\n  - {reject: [{address: lake/featurs/*}]}", "tests/bad.yaml:2:15: `lake/featurs/*` matches no"),
         ("tests:\n  - {live: [], name: x}", "tests/bad.yaml:2:5: test 1 has neither"),
         ("tests:\n  - {live: gone.json, reject: [{}]}", "gone.json: cannot be read"),
+        ("tests:\n  - {live: /etc/passwd, reject: [{}]}", "tests/bad.yaml:2:12: the file `/etc/passwd` is outside of"),
         ("tests:\n  - {live: {lake: {}}, reject: [{}]}", "tests/bad.yaml:2:12: `live`: expected a list"),
         ("manifest: gone.yaml\ntests:\n  - {reject: [{}]}", "gone.yaml: cannot be read"),
         ("tests:\n  - {variables: {stag: x}, reject: [{}]}", "lancens.yaml: variable `stag` is defined"),
