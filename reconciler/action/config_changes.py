@@ -80,7 +80,7 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
     """Yield the lines of each catalog and file of variables that differs."""
     document = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(item["path"]): str(item["sha"]) for item in document.get("tree", []) if item.get("type") == "blob"}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as apart:
         base = "it has too many files" if document.get("truncated") else _load_base(job, tree, Path(folder))
         if isinstance(base, str):
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
@@ -99,7 +99,10 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
             before = base_texts.get(name, {})
             keys = sorted({*before, *after})
             lines = [line for key in keys for line in _diff_lines(key, before.get(key), after.get(key), key)]
-            lines += _changed_files(job, manifest.catalogs[name], tree)
+            files = [*_changed_files(job, manifest.catalogs[name], tree)]
+            if files:  # the catalog may be another one
+                job.earlier_manifest = None
+            lines += files
             if lines:
                 yield [f"! catalog {display.printable(name)}{'' if name in base_texts else ', which is new'}", *lines]
         top = os.path.realpath(job.context.workspace)
@@ -107,7 +110,7 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
             Path(os.path.relpath(parent, top), VARIABLES_FILE).as_posix() for parent in folders_of(job.inputs.manifest)
         ]
         for path in dict.fromkeys((*job.key.files, *default_files)):
-            lines = [*_changed_variables(job, manifest, tree, path, Path(folder, "variables"))]
+            lines = [*_changed_variables(job, manifest, tree, path, Path(apart, "variables"))]
             suffix = "" if path in tree else ", which is new"
             if lines:
                 yield [f"! the variables in {display.printable(path)}{suffix}", *lines]

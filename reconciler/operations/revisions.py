@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.manifest import Manifest, Policy, read_variables
+from reconciler.manifest.config import files_read_by
 from reconciler.manifest.files import STDIN
 from reconciler.manifest.variables import FileValue, Placeholder
 from reconciler.model.desired import DesiredCatalog, Source
@@ -57,7 +59,8 @@ def manifest_in(
 ) -> Manifest | None:
     """Return the manifest in ``folder``, which has files of another commit in place of those below ``top``.
 
-    Its locations are those of this tree. Variables from files have the values of that commit. None if it is not valid.
+    Its locations are those of this tree. Variables from files have the values of that commit. Catalogs that are reached
+    by other files are left out, with their mirrors. None if it is not valid.
     """
     files = [name for name in names_of_variable_files(variables, top) if Path(folder, name).is_file()]
     try:
@@ -71,10 +74,18 @@ def manifest_in(
             earlier |= {name: values[name]} if name in values else {}
         inside = [Path(folder, os.path.relpath(os.path.realpath(path), top)) for path in paths]
         manifest = load(*inside, variables=earlier, policy=policy)
+        others = {
+            name
+            for name, catalog in manifest.catalogs.items()
+            if any(_differs(path, folder, top) for _, path in files_read_by(catalog.config))
+        }
     except (LancensError, OSError):
         return None
+    blocks = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
     catalogs = {}
     for name, catalog in manifest.catalogs.items():
+        if others & with_sources(blocks, [name]):
+            continue
         tables = {
             identifier: replace(table, location=top + table.location.removeprefix(folder))
             for identifier, table in catalog.desired.tables.items()
@@ -120,6 +131,14 @@ def _is_reached_alike(manifest: Manifest, base: Manifest, name: str) -> bool:
         and _are_equal(located)
         and all(manifest.variables.get(each) == base.variables.get(each) for each in variables)
     )
+
+
+def _differs(earlier: str, folder: str, top: str) -> bool:
+    """Return whether the file of a commit at ``earlier`` in ``folder`` has another content below ``top``."""
+    if not (Path(earlier).is_relative_to(folder) and Path(earlier).is_file()):
+        return False
+    file = Path(top, os.path.relpath(earlier, folder))
+    return not (file.is_file() and filecmp.cmp(earlier, file, shallow=False))
 
 
 def _are_equal(both: Iterator[object]) -> bool:

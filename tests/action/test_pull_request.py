@@ -424,13 +424,13 @@ def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: 
 def test_the_changes_of_the_pull_request_come_before_those_that_were_pending(
     workspace: Workspace, api: GitHubApi
 ) -> None:
-    (workspace.path / "vars").mkdir()
+    (workspace.path / "variables").mkdir()
     workspace.write(MANIFEST.replace("tier: gold", 'tier: "${var:tier}"'))
-    workspace.write("tier: gold\n", "vars/prod.values")
-    api.files = {name: (workspace.path / name).read_bytes() for name in ("lancens.yaml", "vars/prod.values")}
-    workspace.write("tier: silver\n", "vars/prod.values")
+    workspace.write("tier: gold\n", "variables/prod.values")
+    api.files = {name: (workspace.path / name).read_bytes() for name in ("lancens.yaml", "variables/prod.values")}
+    workspace.write("tier: silver\n", "variables/prod.values")
     workspace.edit("events: {}", "events: {}\n          clicks: {}")
-    assert workspace.pull_request(var_file="vars/prod.values").code == 0
+    assert workspace.pull_request(var_file="variables/prod.values").code == 0
     own, _, pending = api.comments_on(7)[0].partition("#### `lake` (dir), pending before this change")
     rows = [set(re.findall(r"^\| `\+` \| `([^`]+)`", part, re.MULTILINE)) for part in (own, pending)]
     assert rows == [{"features/clicks", "features/users"}, {"features", "features/events"}]

@@ -119,6 +119,19 @@ def test_files_of_variables_have_the_values_of_the_commit(
     assert split(lancens(capsys, "plan", *outside, "--against", "main").out) == (set(), EVERYTHING)
 
 
+def test_nothing_was_pending_where_another_file_leads(capsys: pytest.CaptureFixture[str]) -> None:
+    edit("lancens.yaml", "root: ./lake", 'root: "${file:root.txt}", storage.key_file: lancens.yaml')
+    Path("root.txt").write_text("./lake")
+    arguments = ("plan", "--var", "stage=x", "--against", "HEAD")
+    git("commit", "--quiet", "--all", "--message", "an untracked file")
+    assert split(lancens(capsys, *arguments).out) == (set(), EVERYTHING)
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "a tracked file")
+    assert split(lancens(capsys, *arguments).out) == (set(), EVERYTHING)
+    Path("root.txt").write_text(".")
+    assert split(lancens(capsys, *arguments).out) == (EVERYTHING, set())
+
+
 def test_a_hook_of_git_compares_the_manifest_of_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
