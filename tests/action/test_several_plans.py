@@ -152,7 +152,7 @@ def test_apply_is_asked_for_what_the_plan_was_asked_for(workspace: Workspace, ap
     for select, take_over in (("", ""), ("lake/features/users", ""), ("", "true")):
         refused = workspace.push(command="apply", select=select, take_over=take_over)
         assert refused.outputs["failure-reason"] == "plan-changed"
-        assert "`select`, `adopt`, `take-over` or `recreate-lost`" in refused.log
+        assert "`select`, `exclude`, `adopt`, `take-over` or `recreate-lost`" in refused.log
     assert workspace.push(command="apply", select="lake/features/users", take_over="true").code == 0
 
 

@@ -241,10 +241,11 @@ class Target(ABC):
             folder = place.removesuffix(f"/{name}.lance")
             table = lancedb.connect(folder, storage_options=options or None).open_table(name)
             table.add(rows)
-            table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
-            return
-        dataset = lance.write_dataset(rows, place, mode="append", storage_options=options or None)
-        dataset.optimize.compact_files()
+            table.optimize()
+            dataset = lance.dataset(place, storage_options=options or None)
+        else:
+            dataset = lance.write_dataset(rows, place, mode="append", storage_options=options or None)
+            dataset.optimize.compact_files()
         dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
 
     def label(self, room: Room, name: str, tag: str) -> None:
