@@ -70,6 +70,9 @@ _INSTEAD = {
     "number": "float64",
     "numeric": "decimal128(p, s)",
     "run_end_encoded": "dictionary<values=string, indices=int32>",
+    "halfvec": "fixed_size_list<float16>[n]",
+    "tensor": "fixed_size_list<float32>[n]",
+    "timestamptz": "timestamp[us, tz=UTC]",
     "sparse_union": "struct<…>",
     "str": "string",
     "string_view": "string",
@@ -77,6 +80,18 @@ _INSTEAD = {
     "time": "time64[us]",
     "union": "struct<…>",
     "varchar": "string",
+    "any": "json",
+    "enum": "string",
+    "geometry": "binary",
+    "image": "binary",
+    "inet": "string",
+    "money": "decimal128(p, s)",
+    "object": "json",
+    "real": "float32",
+    "serial": "int32",
+    "smallint": "int16",
+    "variant": "json",
+    "void": "null",
     "vector": "fixed_size_list<float32>[n]",
 }
 _NAME = rf"(?:`(?:[^`]|``)*`|{WORD.pattern})"
@@ -165,14 +180,23 @@ class _Parser:
 
     def _unknown(self, word: str) -> NoReturn:
         lower = word.lower()
+        rest = self._rest()
+        if (member := re.fullmatch(r"\.(\w+)(?:\(\))?", rest)) is not None:
+            self._fail(f"write `{member[1]}`")
+        numbers = re.findall(r"\d+", rest)
+        if lower == "number" and len(numbers) == 2:
+            lower = "numeric"
         nearest = _INSTEAD.get(lower) or _ALIASES.get(lower)
         if nearest is None:
             nearest = next(iter(difflib.get_close_matches(lower, _NAMES, n=1, cutoff=0.5)), None)
         if nearest is None:
             self._fail(f"unknown type `{word}`; the types are {', '.join(_NAMES)}")
-        numbers = re.findall(r"\d+", self._rest())
         if "[n]" in nearest and len(numbers) == 1:
             nearest = nearest.replace("[n]", f"[{numbers[0]}]")
+        if "<T>" in nearest and (inner := re.fullmatch(r"[<(\[]\s*(\w+)\s*[>)\]]", rest)) is not None:
+            item = inner[1].lower()
+            item = _ALIASES.get(item) or _INSTEAD.get(item, item)
+            nearest = nearest.replace("<T>", f"<{item.partition(' or ')[0]}>")
         if "(p, s)" in nearest and len(numbers) == 2:
             nearest = nearest.replace("(p, s)", f"({', '.join(numbers)})")
         self._fail(f"Lance stores no type `{word}`; did you mean `{nearest}`?")

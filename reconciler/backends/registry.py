@@ -45,9 +45,18 @@ _OTHER_NAMES: Mapping[tuple[str, ...], str] = {
         "folder",
         "path",
     ): ("`dir`, whose `root` is a folder or a bucket"),
-    ("polaris", "nessie", "gravitino", "lakekeeper", "snowflake", "s3tables", "iceberg-rest", "iceberg_rest"): (
-        "`iceberg`, which speaks to every Iceberg REST catalog"
-    ),
+    (
+        "polaris",
+        "nessie",
+        "gravitino",
+        "lakekeeper",
+        "snowflake",
+        "s3tables",
+        "s3-tables",
+        "biglake",
+        "iceberg-rest",
+        "iceberg_rest",
+    ): ("`iceberg`, which speaks to every Iceberg REST catalog"),
     (
         "lancedb",
         "lance",
@@ -111,7 +120,7 @@ def _entry(impl: str) -> EntryPoint:
     other_name = next((hint for others, hint in _OTHER_NAMES.items() if impl.lower() in others), None)
     if other_name is not None:
         raise ConfigError(f"unknown impl `{impl}`: write {other_name}")
-    hint = f"{did_you_mean(impl, known)} installed: {', '.join(known)}".lstrip()
+    hint = f"{did_you_mean(impl.lower(), known)} installed: {', '.join(known)}".lstrip()
     raise ConfigError(f"unknown impl `{impl}`; {hint}")
 
 

@@ -160,7 +160,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
         ClickException: naming the first of these arguments, and for another tool's option the one of lancens.
     """
     command = next((argument for argument in arguments if not argument.startswith("-")), None)
-    known = _options_of(command) if command is not None and command in _COMMANDS else None
+    known = _options_of(command) if command is None or command in _COMMANDS else None
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for before, argument in pairwise(("lancens", *options)):
         name, equals, value = argument.partition("=")
@@ -168,17 +168,22 @@ def _check_arguments(arguments: Sequence[str]) -> None:
             raise click.ClickException(f"the argument after {before} is empty: check the variable that it comes from")
         if name.startswith("--") and equals and not value and name != "--allow-env":
             raise click.ClickException(f"{name} is empty: check the variable that its value comes from")
-        hint = None if known is None else option_hint(argument, command, known)
+        is_value = known is not None and known.get(before, False)
+        hint = None if known is None or is_value else option_hint(argument, command, known)
         if hint is not None:
             raise click.ClickException(f"no such option {name}: {hint}")
 
 
-def _options_of(name: str) -> list[str]:
-    """Return the options of the command ``name`` and of lancens itself, as they are typed."""
-    command = _lancens.get_command(click.Context(_lancens), name)
+def _options_of(name: str | None) -> dict[str, bool]:
+    """Return the options of the command ``name`` and of lancens itself, as typed, with whether they take a value."""
+    command = _lancens.get_command(click.Context(_lancens), name) if name is not None else None
     parameters = [*_lancens.params, *(command.params if command is not None else ())]
-    named = [option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)]
-    return [*_HELP, *named]
+    options = [parameter for parameter in parameters if isinstance(parameter, click.Option)]
+    return dict.fromkeys(_HELP, False) | {
+        name: not (option.is_flag or option.count)
+        for option in options
+        for name in (*option.opts, *option.secondary_opts)
+    }
 
 
 def _open_closed_streams() -> None:

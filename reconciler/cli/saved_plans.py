@@ -24,7 +24,10 @@ def read_plan(path: Path) -> Plan:
     """
     from reconciler.planner.plan import Plan
 
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise PlanFileError(f"{path} does not exist; `lancens plan -o {path}` saves a plan there") from None
     if path.suffix in (".yaml", ".yml"):
         raise PlanFileError(f"{path} is a manifest, not a saved plan; `lancens plan {path}` shows its plan")
     if not data.lstrip().startswith(b"{"):

@@ -61,7 +61,8 @@ def command(target: str, source: CatalogSource, view: PlanView, journal: str, re
             raise PlanFileError(f"the journal of run {record.run} is incomplete: it lacks {record.missing[0]}")
         return
     if not run:
-        raise LancensError(f"{target} is neither a file nor a run in {journal}; `lancens runs` lists the runs")
+        expected = "`lancens runs` lists the runs, and an address is CATALOG/NAMESPACE/TABLE"
+        raise LancensError(f"{target} is neither a file nor a run in {journal}; {expected}")
     if restore:
         raise click.UsageError("--manifest goes with a run, not with a plan")
     print_plan(read_plan(path), view)

@@ -98,6 +98,8 @@ _SHAPES = {
     "properties": ", such as `{tier: gold}`",
     "catalogs": ", each with the name of a catalog",
     "config": ", such as `{root: ./lake}`",
+    "moved": ", such as `[{from: OLD, to: NEW}]`",
+    "scope": ", such as `[features/**]`",
 }
 
 

@@ -118,6 +118,8 @@ class Content:
         except UnreadableFileError as error:
             is_other = isinstance(error, MissingFileError) and not shown_path.endswith(_SUFFIXES)
             expected = "; a manifest is a *.yaml file, or a folder with some" if is_other else ""
+            if is_other and "/" in shown_path:
+                expected += f"; `--select {shown_path}` takes the address of a table"
             self._problems.add_in_file(shown_path, f"cannot be read: {error}{expected}")
             return None
 

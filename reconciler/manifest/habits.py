@@ -11,6 +11,12 @@ _PROPERTIES = "write `properties`"
 _PROTECT = "write `protect: true`, which forbids every plan that would remove it"
 _CONFIG = "write it in `config`: `config: {{key}: …}`"
 _INDICES = "write `maintain: {indices: {COLUMN: {type: BTREE}}}`"
+_ABSENT = "write `absent: true` for a table that shall have no entry"
+_EXPECT = "leave it out: lancens checks no rows; `expect` states what an audit checks"
+_KEY = "write `metadata: {'lance-schema:unenforced-primary-key': 'true'}` on its column"
+_UNSORTED = "leave it out: Lance keeps rows in the order of their writes; `maintain` makes indices"
+_VERSIONS = "leave it out: lancens deletes no data; `lance.auto_cleanup.*` of the dataset removes old versions"
+_SIZE = "write it in `type`, such as `fixed_size_list<float32>[768]`"
 _LOOPS = "lancens has no loops; `policies` of a catalog give settings to all tables that match a glob"
 _PLACEHOLDERS = (
     "`${var:NAME}` in a value takes it from `--var NAME=VALUE` or a file of variables, without a declaration"
@@ -82,6 +88,31 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "renamed_from": "write `moved: [{from: OLD, to: NEW}]` in its catalog",
         "moved": "write `moved: [{from: OLD, to: NEW}]` in its catalog",
         "name": "leave it out: the key above is the name",
+        "ensure": _ABSENT,
+        "enabled": _ABSENT,
+        "provider": "leave it out: every table is a Lance table",
+        "using": "leave it out: every table is a Lance table",
+        "materialized": "leave it out: lancens fills no tables; it keeps the entry and the schema of a table",
+        "kind": "leave it out: lancens fills no tables; it keeps the entry and the schema of a table",
+        "mode": "leave it out: lancens fills no tables; it keeps the entry and the schema of a table",
+        "cron": "leave it out: lancens runs when it is called",
+        "tests": _EXPECT,
+        "audits": _EXPECT,
+        "constraints": _EXPECT,
+        "unique_key": _KEY,
+        "grain": _KEY,
+        "cluster_by": _UNSORTED,
+        "clustered_by": _UNSORTED,
+        "sort_by": _UNSORTED,
+        "order_by": _UNSORTED,
+        "meta": _PROPERTIES,
+        "metadata": _PROPERTIES,
+        "vacuum": _VERSIONS,
+        "retention": _VERSIONS,
+        "ttl": _VERSIONS,
+        "if_not_exists": "leave it out: a table that exists is updated, never created again",
+        "ignore_changes": "leave out the keys whose changes are to be ignored",
+        "schema_file": "write the columns in `schema`, or their name in `schemas` of the manifest",
     },
     "ColumnBlock": {
         "data_type": "write `type`",
@@ -92,8 +123,24 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         "null": "write `nullable`",
         "default": "leave it out: Lance columns have no default values",
         "primary_key": "write `metadata: {'lance-schema:unenforced-primary-key': 'true'}`",
+        "pk": "write `metadata: {'lance-schema:unenforced-primary-key': 'true'}`",
         "doc": "write `comment`",
         "description": "write `comment`",
+        "old_name": "write `renamed_from`",
+        "previous_name": "write `renamed_from`",
+        "mode": "write `nullable: false` for REQUIRED, and `type: list<…>` for REPEATED",
+        "meta": "write `metadata`",
+        "tags": "write `metadata`",
+        "tests": "leave it out: lancens checks no rows",
+        "unique": "leave it out: Lance enforces no uniqueness",
+        "references": "leave it out: Lance has no foreign keys",
+        **dict.fromkeys(("dim", "dims", "dimension", "dimensions", "length", "size"), _SIZE),
+        **dict.fromkeys(("fields", "items", "element"), "write it in `type`: `struct<x: float64>`, `list<string>`"),
+        **dict.fromkeys(("index", "indexed"), "write `maintain: {indices: {COLUMN: {type: BTREE}}}` in its table"),
+        **dict.fromkeys(("drop", "absent"), "leave the column out of `schema`"),
+    },
+    "PolicyBlock": {
+        **dict.fromkeys(("select", "pattern", "glob", "tables", "path", "for", "name"), "write `match`"),
     },
     "MovedBlock": {
         **dict.fromkeys(("old", "source", "before", "rename"), "write `from`"),
@@ -132,6 +179,12 @@ _FILES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"sources"}), "a file of dbt"),
     (frozenset({"resource"}), "a file of Terraform"),
     (frozenset({"resources"}), "a template of CloudFormation or of Databricks"),
+    (frozenset({"format_version"}), "a saved plan, which `lancens apply FILE` takes"),
+    (frozenset({"config-version"}), "a project of dbt"),
+    (frozenset({"gateways"}), "a configuration of sqlmesh"),
+    (frozenset({"model_defaults"}), "a configuration of sqlmesh"),
+    (frozenset({"bundle"}), "a bundle of Databricks"),
+    (frozenset({"apiVersion"}), "a file of Kubernetes or Helm"),
     (frozenset({"Resources"}), "a template of CloudFormation"),
 )
 
@@ -150,6 +203,11 @@ def key_hint(block: str, key: str, known: Collection[str]) -> str:
     name, colon, value = key.partition(":")
     if colon and name in known:
         return f"a space after the colon is missing: `{name}: {value}`"
+    name, equals, value = key.partition("=")
+    if equals and name.strip() in known:
+        return f"write `{name.strip()}: {value.strip()}`"
+    if key.endswith((")", ">", "]")):
+        return "it is the end of the value before it; quote a value that has a comma"
     return did_you_mean(key, known, "expected " + ", ".join(f"`{name}`" for name in known))
 
 

@@ -206,8 +206,10 @@ class _Composer:
             message = f"anchor `&{anchor}`; anchors are not used in manifests, expected the value alone"
             self._problems.add_at(position, message)
         if tag is not None:
+            written = tag.replace("tag:yaml.org,2002:", "!!")
             hint = "; `${env:NAME}` reads the environment" if "env" in tag.lower() else ""
-            self._problems.add_at(position, f"tag `{tag}`; expected no tag, every scalar is text as written{hint}")
+            hint = "; write `include: [PATH]` at the top of the file" if "include" in tag.lower() else hint
+            self._problems.add_at(position, f"tag `{written}`; expected no tag, every scalar is text as written{hint}")
 
     def _stop(self, position: Position, message: str) -> NoReturn:
         self._problems.add_at(position, message)

@@ -11,10 +11,14 @@ import yaml
 from reconciler.model.display import shorten
 
 TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
+STATEMENT = "`{% … %}` belongs to another tool; lancens has no conditions and no loops, so render the template first"
 
 # What a flow block cannot hold unquoted: a placeholder, and a type with brackets.
-_UNQUOTED = re.compile(r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]")
-_CONFLICT = re.compile(r"<{7}(?: |$)")
+_UNQUOTED = re.compile(
+    r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
+)
+_CONFLICT = re.compile(r"(?:<{7}|\|{7}|>{7})(?: |$)|={7}$")
+_NO_VALUE = re.compile(r"([\w.-]+):[,}\]]")
 _KEY = re.compile(r"(?:^|[\s{,\"'])[^\s:]+:(?:\s|$)")
 _AFTER_QUOTE = re.compile(r"[\"']\s*$")
 _TWO_WORDS = re.compile(r"([\w.-]+)(?:\s*=\s*|\s+|:)(\S.*)")
@@ -23,6 +27,7 @@ _LANGUAGES = {
     re.compile(r"(?:resource|variable|module|provider|terraform|locals|data|output)\b[^{]*\{"): "Terraform",
     re.compile(r"(?:create|alter|drop|select|insert|use)\s", re.IGNORECASE): "SQL",
     re.compile(r"(?:import|from|def|class)\s"): "Python",
+    re.compile(r"\[{1,2}[\w.\"-]+\]{1,2}\s*$"): "TOML or INI",
 }
 _OTHER_BLANK = re.compile(r" *([^\S \t])")
 _RESERVED = frozenset("*&%@`!")
@@ -45,12 +50,20 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> SyntaxFault:
     if conflict is not None:
         message = "a merge conflict of git; keep one side, and delete the lines `<<<<<<<`, `=======` and `>>>>>>>`"
         return SyntaxFault(conflict, 1, message)
+    first = next((number for number, line in enumerate(lines, 1) if _is_content(line)), 1)
+    if (language := _language(_line_at(lines, first))) is not None:
+        return SyntaxFault(first, 1, language)
+    statement = next((number for number, line in enumerate(lines, 1) if line.lstrip().startswith("{%")), None)
+    if statement is not None:
+        return SyntaxFault(statement, 1, STATEMENT)
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    cause = _cause_in_line(_line_at(lines, line), column)
+    began = error.context_mark
+    start = (began.line + 1, began.column + 1) if began else None
+    is_reserved = start is not None and _line_at(lines, start[0])[start[1] - 1 : start[1]] in _RESERVED
+    cause = None if is_reserved else _cause_in_line(_line_at(lines, line), column)
     if cause is not None:
         return SyntaxFault(line, column, cause)
-    start = error.context_mark and (error.context_mark.line + 1, error.context_mark.column + 1)
     fault = (start and _cause_from_start(lines, start, (line, column))) or _lost_colon(lines, line, column)
     context = f" {error.context}" if error.context else ""
     return fault or SyntaxFault(line, column, f"not valid YAML:{context} {error.problem or ''}".rstrip())
@@ -58,11 +71,14 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> SyntaxFault:
 
 def without_keys(text: str) -> str | None:
     """Return what to write for text that is no block of keys, where it looks like keys of another language."""
-    language = next((name for form, name in _LANGUAGES.items() if form.match(text)), None)
-    if language is not None:
-        return f"this is {language}, not a manifest of lancens"
     setting = _SETTING.match(text)
-    return setting and f"write `{setting[1]}: {setting[2]}`"
+    return _language(text) or (setting and f"write `{setting[1]}: {setting[2]}`")
+
+
+def _language(text: str) -> str | None:
+    """Return that ``text`` begins in another language; None if it may be YAML."""
+    language = next((name for form, name in _LANGUAGES.items() if form.match(text)), None)
+    return language and f"this is {language}, not a manifest of lancens"
 
 
 def _cause_in_line(line: str, column: int) -> str | None:
@@ -102,6 +118,9 @@ def _cause_from_start(lines: Sequence[str], start: tuple[int, int], end: tuple[i
     broken = _line_at(lines, end[0])
     if (fault := _without_colon(lines, start[0])) is not None:
         return fault
+    blank = next((number for number in range(start[0], end[0]) if _OTHER_BLANK.match(_line_at(lines, number))), None)
+    if blank is not None:
+        return SyntaxFault(blank, 1, _cause_in_line(_line_at(lines, blank), 1) or "")
     begins_line = start[0] < end[0] and broken.strip() and not broken[: end[1] - 1].strip()
     return SyntaxFault(*end, _misplaced(at, broken[end[1] - 1])) if begins_line else None
 
@@ -120,6 +139,8 @@ def _lost_colon(lines: Sequence[str], number: int, column: int) -> SyntaxFault |
     line = _line_at(lines, number)
     if line[column - 1 : column] != ":":
         return None
+    if (empty := _NO_VALUE.match(line, line.rfind(" ", 0, column) + 1)) is not None:
+        return SyntaxFault(number, column, f"`{empty[1]}` has no value; write one, or leave the key out")
     if (key := _KEY.search(line[: column - 1])) is not None:
         value = line[key.end() :].strip()
         return SyntaxFault(number, column, f'a second colon in one line; quote the value: "{_excerpt(value)}"')
@@ -138,8 +159,10 @@ def _without_colon(lines: Sequence[str], number: int) -> SyntaxFault | None:
     """Return the error of a line that has no key; None for a line with one."""
     line = _line_at(lines, number)
     text = line.partition(" #")[0].strip()
-    if _KEY.search(line) or text.startswith("-"):
+    if not text or _KEY.search(line) or (text.startswith("-") and not text.startswith("--")):
         return None
+    if text.startswith(("//", "--", "/*")):
+        return SyntaxFault(number, 1, f"`{_excerpt(text)}` is no comment of YAML, which begins with `#`")
     words = _TWO_WORDS.fullmatch(text)
     expected = f"`{words[1]}: {_excerpt(words[2])}`" if words else f"`{_excerpt(text)}:`"
     lacks = "space after its colon" if words and f"{words[1]}:{words[2]}" == text else "colon"

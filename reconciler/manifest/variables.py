@@ -137,7 +137,9 @@ def _placeholder(body: str) -> Placeholder:
     scheme, colon, reference = body.partition(":")
     if not colon or scheme not in _SCHEMES:
         expected = "expected env:, var: or file:"
-        if colon:
+        if body.startswith("{"):
+            body, hint = f"{body}}}", "`${{ … }}` belongs to a workflow of GitHub; write `${env:NAME}`"
+        elif colon:
             hint = did_you_mean(f"{scheme}:", map("{}:".format, _SCHEMES), expected)
         else:
             hint = _without_scheme(body) or expected

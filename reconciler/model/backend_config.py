@@ -226,6 +226,8 @@ def read_config(
             values[key] = properties[original]
         else:
             hint = _replacement(model, key)
+            if hint is None and (unprefixed := key.removeprefix("aws_")) in known:
+                hint = f"write `{unprefixed}`"
             if hint is None and "storage" in fields and _STORAGE_OPTION.match(key):
                 hint = f"write `storage.{key}`, an option for opening datasets"
             if hint is None:

@@ -191,6 +191,13 @@ def problem(location: str) -> str | None:
 
 
 _BLOB_HOST = re.compile(r"//([a-z0-9]+)\.(?:blob|dfs)\.core\.windows\.net/([^/]+)(.*)")
+_S3_HOSTS = (
+    re.compile(r"//([^./@:]+)\.s3[.-][a-z0-9.-]*amazonaws\.com/([^?#]*)"),
+    re.compile(r"//s3[.-][a-z0-9.-]*amazonaws\.com/([^?#]+)"),
+)
+_GCS_HOST = re.compile(r"//storage\.googleapis\.com/([^?#]+)")
+_S3_NAME = re.compile(r"aws[a-z-]*:s3:::([^?#]+)")
+_BUCKETS = _S3_SCHEMES | _AZURE_SCHEMES | {"az", "gs"}
 _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
 
 
@@ -221,6 +228,15 @@ def foreign_text(location: str) -> str | None:
     return _foreign_scheme(location)
 
 
+def _bucket_path(rest: str) -> str | None:
+    """Return the location of an object whose web address ends in ``rest``."""
+    if (host := _S3_HOSTS[0].match(rest)) is not None:
+        return f"s3://{host[1]}/{host[2]}"
+    if (host := _S3_HOSTS[1].match(rest)) is not None:
+        return f"s3://{host[1]}"
+    return f"gs://{host[1]}" if (host := _GCS_HOST.match(rest)) is not None else None
+
+
 def _foreign_scheme(location: str) -> str | None:
     scheme, rest = _split(location)
     expected = "expected a path, s3://, gs:// or az://"
@@ -228,6 +244,14 @@ def _foreign_scheme(location: str) -> str | None:
         expected = f"write {_OTHER_SCHEMES[scheme]}:{redact(location).partition(':')[2]}"
     elif scheme in ("http", "https") and (blob := _BLOB_HOST.match(rest)) is not None:
         expected = f"write az://{blob[2]}{blob[3]}, and `storage.account_name: {blob[1]}` in `config`"
+    elif scheme in ("http", "https") and (path := _bucket_path(rest)) is not None:
+        expected = f"write {path}"
+    elif scheme == "arn" and (bucket := _S3_NAME.match(rest)) is not None:
+        expected = f"write s3://{bucket[1]}"
+    elif scheme in ("r2", "minio"):
+        expected = f"write s3:{redact(location).partition(':')[2]}, and `storage.endpoint` in `config`"
+    elif scheme in _BUCKETS and not re.match("//[^/]", rest):
+        return f"a location with {scheme}: needs a bucket after `//`, such as {scheme}://bucket/lake"
     elif scheme not in ("http", "https", "ftp", "hdfs", "dbfs", "viewfs"):
         return None
     return f"Lance opens no {scheme}: locations; {expected}"

@@ -323,7 +323,9 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
         matched = selecting(scopes.values(), named).union(tables.selected_by(scopes.values()))
         unmatched = {pattern: None for pattern in unmatched if scopes[pattern] not in matched}
     for pattern in unmatched:
-        hint = "" if "/" in pattern else f"; a glob begins with the catalog: CATALOG/{pattern.replace('.', '/')}"
+        path = pattern.replace(".", "/")
+        with_catalog = f"`{path}`, or CATALOG/{path}" if path.count("/") > 1 else f"CATALOG/{path}"
+        hint = "" if "/" in pattern else f"; a glob begins with the catalog: {with_catalog}"
         raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 
 

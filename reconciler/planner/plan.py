@@ -237,7 +237,7 @@ class Plan(Renderable, Document):
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise PlanFileError(f"not a plan: the file is not JSON ({error})") from None
+            raise PlanFileError(f"not a plan: the file is not JSON ({error}); save the plan again") from None
         version = document.get("format_version") if isinstance(document, dict) else None
         if not isinstance(version, str):
             raise PlanFileError("not a plan: there is no `format_version`")

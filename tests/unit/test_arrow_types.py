@@ -142,7 +142,7 @@ REFUSED = {
     "decimal128(39, 0)": "the precision is 1 to 38",
     "decimal128(10)": "`decimal128` needs precision and scale, such as `decimal128(10, 2)`",
     "string_view": "Lance stores no type `string_view`; did you mean `string`?",
-    "list_view<int8>": "Lance stores no type `list_view`; did you mean `list<T>`?",
+    "list_view<int8>": "Lance stores no type `list_view`; did you mean `list<int8>`?",
     "month_day_nano_interval": "did you mean `duration[ns]`?",
     "xyzzy": "unknown type `xyzzy`; the types are bfloat16, binary, blob, bool,",
     "timestamp": "`timestamp` needs a unit, such as `timestamp[ns]`",

@@ -18,6 +18,11 @@ class DirConfig(BackendConfig):
     """The configuration of a directory catalog."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("uri", "url", "warehouse", "location", "directory", "bucket"), "write `root`"),
+        "region": "write `storage.region`",
+        "endpoint": "write `storage.endpoint`",
+        "endpoint_url": "write `storage.endpoint`",
+        "profile": "set AWS_PROFILE in the environment",
         "credential_vendor.*": "leave it out: no credentials are vended here; `storage.*` opens the data",
         "dir_listing_to_manifest_migration_enabled": "leave it out: old tables are found where they are",
         "table_version_storage_enabled": "leave it out: rows of versions are kept, and none is written",

@@ -55,6 +55,7 @@ class GlueConfig(WaitLimits, BackendConfig):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "max_retries": "leave it out: throttled requests and refused connections are retried",
+        "profile": "set AWS_PROFILE in the environment, and leave the keys out",
         "profile_name": "set AWS_PROFILE in the environment, and leave the keys out",
         "retry_mode": "leave it out: retries adapt to the throttling of AWS",
     }

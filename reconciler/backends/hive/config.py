@@ -69,6 +69,8 @@ class HiveConfig(ServiceLimits, BackendConfig):
     """The keys of ``hive2`` and ``hive3``. Times are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("host", "port", "metastore_uri", "url", "endpoint"), "write `uri: thrift://HOST:PORT`"),
+        "warehouse": "write `root`",
         "delegation_token": "delegation tokens are not supported: log in with `auth: kerberos` or `auth: plain`",
         "zookeeper.*": "ZooKeeper is not asked for addresses: name the metastores in `uri`",
     }

@@ -93,6 +93,8 @@ class HttpConfig(WaitLimits, BackendConfig):
     credentials = frozenset({"vend_credentials"})
     elsewhere: ClassVar[Mapping[str, str]] = {
         "header.*": "write `headers.NAME`",
+        "api_key": "write `headers.x-api-key`",
+        **dict.fromkeys(("url", "host", "address"), "write `endpoint`"),
     }
     timeout_unit: ClassVar[float] = 1.0
     """The unit of ``connect_timeout`` and ``read_timeout``, in seconds."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -25,6 +26,8 @@ class IcebergConfig(HttpConfig):
     the address and the scope of tokens and the keys of signed requests, as Iceberg's clients name them, and the
     warehouses to scan beside those the manifest names.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {**HttpConfig.elsewhere, "uri": "write `endpoint`"}
 
     credentials = HttpConfig.credentials | frozenset(
         {"rest.access-key-id", "rest.secret-access-key", "rest.session-token"}

@@ -19,6 +19,7 @@ class RestConfig(HttpConfig):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **HttpConfig.elsewhere,
+        **dict.fromkeys(("url", "endpoint", "host", "address"), "write `uri`"),
         "tls.assert_hostname": "leave it out: the name in the server's certificate is always checked",
     }
     address_key = "uri"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -21,6 +23,8 @@ class UnityConfig(HttpConfig):
 
     Time-outs are in seconds. One over an hour is in milliseconds, as newer editions of the specification have them.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {**HttpConfig.elsewhere, "uri": "write `endpoint`"}
 
     catalog: str | None = None
     """The one catalog to show; every catalog when left out."""

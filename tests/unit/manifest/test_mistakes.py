@@ -65,6 +65,88 @@ def message_of(path: Path) -> str:
             LAKE + "    scope:\n      - a\n      b: c\n",
             "9:7: a key where a list item is expected; the items of a list begin with `- ` in one column",
         ),
+        (LAKE + "||||||| base\n    prune: never\n", f"7:1: {CONFLICT}"),
+        (LAKE + "=======\n    prune: all\n>>>>>>> x\n", f"7:1: {CONFLICT}"),
+        (LAKE + "    scope: [*]\n", '7:13: a value that begins with * must be quoted: "*"'),
+        (
+            HEAD + "  lake:\n    impl: dir\n\u00a0   prune: never\n    tables: {}\n",
+            "6:1: a blank that is no space (U+00A0); YAML indents with spaces",
+        ),
+        (
+            "{% if prod %}\n" + LAKE + "{% endif %}\n",
+            (
+                "1:1: `{% … %}` belongs to another tool; lancens has no conditions and no loops, so render the "
+                "template first"
+            ),
+        ),
+        ("// shop\n" + LAKE, "1:1: `// shop` is no comment of YAML, which begins with `#`"),
+        ('[catalogs.lake]\nimpl = "dir"\n', "1:1: this is TOML or INI, not a manifest of lancens"),
+        ('import lancens\n\nx = {"a": 1}\n', "1:1: this is Python, not a manifest of lancens"),
+        (
+            manifest("tables: {t: {schema: [{name: a, type:}]}}"),
+            "7:41: `type` has no value; write one, or leave the key out",
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: struct<x: int8, y: int8>}]}}"),
+            '7:51: `struct<x: int8, y: int8>` inside `{…}` must be quoted: "struct<x: int8, y: int8>"',
+        ),
+        (
+            HEAD + "  lake: {impl: !!python/name:x dir}\n",
+            "4:16: tag `!!python/name:x`; expected no tag, every scalar is text as written",
+        ),
+        (
+            HEAD + "  lake: !include lake.yaml\n",
+            (
+                "4:9: tag `!include`; expected no tag, every scalar is text as written; write `include: [PATH]` at "
+                "the top of the file"
+            ),
+        ),
+        ("# later\n", " the manifest has no keys; `lancens init -o FILE` writes a manifest"),
+        (
+            '{"format_version": "1.0", "changes": []}\n',
+            (
+                "1:2: a saved plan, which `lancens apply FILE` takes, not a manifest of lancens; `lancens init -o "
+                "FILE` writes one"
+            ),
+        ),
+        (
+            manifest("tables: {t: {location: '${{ secrets.ROOT }}'}}"),
+            (
+                "7:28: unknown placeholder `${{ secrets.ROOT }}`; `${{ … }}` belongs to a workflow of GitHub; write "
+                "`${env:NAME}`"
+            ),
+        ),
+        (
+            manifest("", "dir", "{root: 's3:/lake/a'}"),
+            "6:14: config: `root`: a location with s3: needs a bucket after `//`, such as s3://bucket/lake",
+        ),
+        (
+            manifest("", "dir", "{root: 'https://lake.s3.eu-west-1.amazonaws.com/a'}"),
+            "6:14: config: `root`: Lance opens no https: locations; write s3://lake/a",
+        ),
+        (
+            manifest("", "dir", "{root: 'arn:aws:s3:::lake/a'}"),
+            "6:14: config: `root`: Lance opens no arn: locations; write s3://lake/a",
+        ),
+        (
+            manifest("tables: {t: {materialized: table}}"),
+            (
+                "7:18: unknown key `materialized` in table lake/t; leave it out: lancens fills no tables; it keeps the "
+                "entry and the schema of a table"
+            ),
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: np.float32}]}}"),
+            "7:43: type `np.float32`: write `float32`",
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: 'number(38,0)'}]}}"),
+            "7:43: type `number(38,0)`: Lance stores no type `number`; did you mean `decimal128(38, 0)`?",
+        ),
+        (
+            manifest("tables: {t: {schema: [{name: a, type: array<int>}]}}"),
+            "7:43: type `array<int>`: Lance stores no type `array`; did you mean `list<int32>`?",
+        ),
         (LAKE + "<<<<<<< HEAD\n    prune: never\n=======\n    prune: all\n>>>>>>> x\n", f"7:1: {CONFLICT}"),
         ("name = 'shop'\nversion = 1\n", "1:1: text at the top; write `name: shop`"),
         (
@@ -73,7 +155,7 @@ def message_of(path: Path) -> str:
         ),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {}\n",
-            "1:1: a Kubernetes resource, not a manifest of lancens; `lancens init` writes one",
+            "1:1: a Kubernetes resource, not a manifest of lancens; `lancens init -o FILE` writes one",
         ),
         (manifest("root: x"), "7:5: unknown key `root` in catalog lake; write it in `config`: `config: {root: …}`"),
         (
