@@ -143,7 +143,7 @@ def _object_samples(plan: Plan) -> Iterator[_Sample]:
     for catalog in plan.catalogs:
         name = catalog.name
         states = {state: counts[name, state] for state in by_state} | {"unmanaged": catalog.unmanaged_tables}
-        if not plan.options.select:
+        if not (plan.options.select or plan.options.exclude):
             states["in_step"] = catalog.desired_objects + (catalog.mirrored_tables or 0) - out_of_step[name]
         for state, number in states.items():
             yield "lancens_objects", number, (name, state)

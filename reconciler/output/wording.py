@@ -136,8 +136,10 @@ def closing_line(plan: Plan) -> str:
     if plan.is_empty and not plan.blocked:
         named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
         unnamed = sum(catalog.unnamed_tables for catalog in plan.catalogs)
-        verb = "matches" if named == 1 else "match"
-        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} {verb} the manifest"
+        objects = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')}"
+        is_part = bool(plan.options.select or plan.options.exclude)
+        verb = "matches" if named == 1 or is_part else "match"
+        matching = f"{'What was selected of ' if is_part else ''}{objects} {verb} the manifest"
         only_there = f"; {count(unnamed, 'more table')} only in the catalogs" if unnamed else ""
         return f"No changes. {matching}{only_there}.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))

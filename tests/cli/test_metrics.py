@@ -48,6 +48,8 @@ def test_an_apply_counts_outcomes_and_drift_is_a_success(run: Run) -> None:
     states = samples("lancens_objects", "catalog", "state")
     assert states["lake", "in_step"] == 3
     assert states["lake", "drifted"] == 0
+    assert run("drift", "--exclude", "lake/a/u").code == 0
+    assert ("lake", "in_step") not in samples("lancens_objects", "catalog", "state"), "nobody looked"
 
 
 def test_upkeep_counts_its_jobs(run: Run) -> None:

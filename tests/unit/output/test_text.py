@@ -9,7 +9,7 @@ from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
 from reconciler.output.wording import closing_line, read_line
 from reconciler.planner.entries import Action, Blocked, Change, Note
-from reconciler.planner.plan import Plan
+from reconciler.planner.plan import Options, Plan
 from reconciler.planner.views import FieldChange, ObjectView
 from tests.strategies import HOSTILE
 from tests.unit.output.examples import at, change, large_plan, removals, small_plan, view
@@ -93,6 +93,13 @@ def test_one_object_matches() -> None:
     alone = first.model_copy(update={"desired_objects": 1, "unnamed_tables": 0})
     plan = small_plan().model_copy(update={"catalogs": (alone,), "changes": (), "guards": ()})
     assert "1 object in 1 catalog matches " in closing_line(plan)
+
+
+@pytest.mark.parametrize("limit", ["select", "exclude"])
+def test_what_was_not_selected_is_not_said_to_match(limit: str) -> None:
+    changed = {"changes": (), "guards": (), "options": Options.model_validate({limit: ("lake/**",)})}
+    line = closing_line(small_plan().model_copy(update=changed))
+    assert line == "No changes. What was selected of 1,260 objects in 2 catalogs matches the manifest."
 
 
 def test_what_is_protected_is_said_when_nothing_changes() -> None:
