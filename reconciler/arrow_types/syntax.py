@@ -115,7 +115,9 @@ def parse_tree(text: str) -> ArrowType:
         return _Parser(text).whole()
     except TypeSyntaxError as error:
         shown = text if len(text) <= 120 else text[:117] + "…"
-        raise TypeSyntaxError(f"type `{shown}`: {error}") from None
+        is_cut = "," not in text and any(text.count(opening) > text.count(closing) for opening, closing in ("()", "<>"))
+        hint = "; inside `{…}`, a type that has a comma must be quoted" if is_cut else ""
+        raise TypeSyntaxError(f"type `{shown}`: {error}{hint}") from None
 
 
 def _after_type(kind: ArrowType, rest: str) -> str | None:

@@ -60,8 +60,9 @@ def check_plan_file(out: str) -> None:
     """
     path = Path(out)
     if path.suffix != PLAN_SUFFIX and (path.is_file() or not path.exists()):
+        hint = "; `--format json` prints JSON" if out == "json" else ""
         raise click.UsageError(
-            f"the name of a saved plan must end in {PLAN_SUFFIX}: pass -o {path.with_suffix(PLAN_SUFFIX)}"
+            f"the name of a saved plan must end in {PLAN_SUFFIX}: pass -o {path.with_suffix(PLAN_SUFFIX)}{hint}"
         )
     check_folder(out)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
@@ -19,6 +20,7 @@ from reconciler.manifest.variables import FileValue, Resolver
 from reconciler.model.errors import LancensError
 from reconciler.model.pipes import read_file_or_pipe
 
+_ADDRESS = re.compile(r"[\w-]+(?:/[\w-]+)+")
 _SUFFIXES = (".yaml", ".yml")
 _VARIABLES_SUFFIXES = (".vars.yaml", ".vars.yml")
 VARIABLES_FILE = "lancens.vars.yaml"
@@ -118,7 +120,7 @@ class Content:
         except UnreadableFileError as error:
             is_other = isinstance(error, MissingFileError) and not shown_path.endswith(_SUFFIXES)
             expected = "; a manifest is a *.yaml file, or a folder with some" if is_other else ""
-            if is_other and "/" in shown_path:
+            if is_other and _ADDRESS.fullmatch(shown_path):
                 expected += f"; `--select {shown_path}` takes the address of a table"
             self._problems.add_in_file(shown_path, f"cannot be read: {error}{expected}")
             return None

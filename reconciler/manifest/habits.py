@@ -206,7 +206,7 @@ def key_hint(block: str, key: str, known: Collection[str]) -> str:
     name, equals, value = key.partition("=")
     if equals and name.strip() in known:
         return f"write `{name.strip()}: {value.strip()}`"
-    if key.endswith((")", ">", "]")):
+    if any(key.count(closing) > key.count(opening) for opening, closing in ("()", "<>", "[]")):
         return "it is the end of the value before it; quote a value that has a comma"
     return did_you_mean(key, known, "expected " + ", ".join(f"`{name}`" for name in known))
 

@@ -18,13 +18,13 @@ _UNQUOTED = re.compile(
     r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
 )
 _CONFLICT = re.compile(r"(?:<{7}|\|{7}|>{7})(?: |$)|={7}$")
-_NO_VALUE = re.compile(r"([\w.-]+):[,}\]]")
+_NO_VALUE = re.compile(r"[{,]\s*([\w.-]+):(?=[,}\]])")
 _KEY = re.compile(r"(?:^|[\s{,\"'])[^\s:]+:(?:\s|$)")
 _AFTER_QUOTE = re.compile(r"[\"']\s*$")
 _TWO_WORDS = re.compile(r"([\w.-]+)(?:\s*=\s*|\s+|:)(\S.*)")
 _SETTING = re.compile(r"([\w.-]+)\s*=\s*[\"']?([^\"'\s]{,60})")
 _LANGUAGES = {
-    re.compile(r"(?:resource|variable|module|provider|terraform|locals|data|output)\b[^{]*\{"): "Terraform",
+    re.compile(r"(?:resource|variable|module|provider|terraform|locals|data|output)\b[^{:]*\{"): "Terraform",
     re.compile(r"(?:create|alter|drop|select|insert|use)\s", re.IGNORECASE): "SQL",
     re.compile(r"(?:import|from|def|class)\s"): "Python",
     re.compile(r"\[{1,2}[\w.\"-]+\]{1,2}\s*$"): "TOML or INI",
@@ -139,7 +139,7 @@ def _lost_colon(lines: Sequence[str], number: int, column: int) -> SyntaxFault |
     line = _line_at(lines, number)
     if line[column - 1 : column] != ":":
         return None
-    if (empty := _NO_VALUE.match(line, line.rfind(" ", 0, column) + 1)) is not None:
+    if (empty := next((each for each in _NO_VALUE.finditer(line) if each.end() == column), None)) is not None:
         return SyntaxFault(number, column, f"`{empty[1]}` has no value; write one, or leave the key out")
     if (key := _KEY.search(line[: column - 1])) is not None:
         value = line[key.end() :].strip()

@@ -197,7 +197,7 @@ _S3_HOSTS = (
 )
 _GCS_HOST = re.compile(r"//storage\.googleapis\.com/([^?#]+)")
 _S3_NAME = re.compile(r"aws[a-z-]*:s3:::([^?#]+)")
-_BUCKETS = _S3_SCHEMES | _AZURE_SCHEMES | {"az", "gs"}
+_BUCKETS = _S3_SCHEMES | {"gs"}
 _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
 
 

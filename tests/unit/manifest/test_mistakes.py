@@ -101,6 +101,7 @@ def message_of(path: Path) -> str:
                 "the top of the file"
             ),
         ),
+        ("data: {a: b\n", "1:7: `{` is not closed; a `,` or `}` is missing before line 2"),
         ("# later\n", " the manifest has no keys; `lancens init -o FILE` writes a manifest"),
         (
             '{"format_version": "1.0", "changes": []}\n',
