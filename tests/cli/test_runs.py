@@ -148,7 +148,13 @@ def test_what_was_moved_is_told_and_not_taken_for_removed(shop: Path, capsys: py
 
 def test_bad_input_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str], shop: Path) -> None:
     for arguments, said in {
-        ("show", "nope"): "nope is neither a file nor a run in .lancens; `lancens runs` lists the runs",
+        (
+            "show",
+            "nope",
+        ): (
+            "nope is neither a file nor a run in .lancens; `lancens runs` lists the runs, and an address is "
+            "CATALOG/NAMESPACE/TABLE"
+        ),
         ("runs", "--journal", "elsewhere"): "There is no journal in elsewhere.",
     }.items():
         ran = lancens(capsys, *arguments)
