@@ -16,7 +16,7 @@ from typing import TypeAlias
 from reconciler.manifest.policy import OPEN, VARIABLES_ONLY, MissingFileError, Policy, UnreadableFileError, read_file
 from reconciler.model.desired import Source
 from reconciler.model.display import did_you_mean
-from reconciler.model.redaction import redact_value, scrub
+from reconciler.model.redaction import is_sensitive_key, redact_value, scrub
 
 _SCHEMES = {
     "env": ("env:NAME", re.compile(r"[A-Za-z_][A-Za-z0-9_]*")),
@@ -24,6 +24,8 @@ _SCHEMES = {
     "file": ("file:path", re.compile(r"[^\0]+")),
 }
 _TOKEN = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<body>[^}]*)\}|\$\{")
+_BEFORE_SECRET = re.compile(r"[@=\s]|%40", re.IGNORECASE)
+"""What each form of a secret has around a part that may be a variable."""
 _MAX_FILE_BYTES = 1024 * 1024
 _MOST_VARIABLE_FILES = 20  # looked into for an error
 _ENVIRONMENT_PREFIX = "LANCENS_VAR_"
@@ -205,8 +207,11 @@ class Resolver:
     def hide_redacted(self, key: str, template: Template) -> None:
         """Record as secrets the variables that are redacted where the value of ``key`` is shown, whatever they hold."""
         texts = [part if isinstance(part, str) else f"variable{at:012}" for at, part in enumerate(template)]
-        shown = redact_value(key, scrub("".join(texts), ()))
-        self.hide(tuple(part for part, text in zip(template, texts, strict=True) if text not in shown))
+        text = "".join(texts)
+        if not (is_sensitive_key(key) or _BEFORE_SECRET.search(text)):  # fleets have many values
+            return
+        shown = redact_value(key, scrub(text, ()))
+        self.hide(tuple(part for part, stand_in in zip(template, texts, strict=True) if stand_in not in shown))
 
     def name(self, text: str) -> str:
         """Return the name that ``text`` stands for; ``text`` itself if the policy resolves no variables.
