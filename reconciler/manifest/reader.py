@@ -138,7 +138,7 @@ class _Composer:
             elif isinstance(event, yaml.CollectionStartEvent):
                 if entries is not None and key is None:
                     braces = isinstance(event, yaml.MappingStartEvent) and event.flow_style
-                    hint = f". {TEMPLATE}" if braces else ""
+                    hint = f". {TEMPLATE}, in double quotes" if braces else ""
                     self._stop(position, f"a list or block as a key; expected text{hint}")
                 opened = self._new_collection(event, position, position if key is None else key_position, len(stack))
                 stack.append((opened, key, key_position))

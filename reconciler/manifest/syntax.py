@@ -107,6 +107,8 @@ def _cause_from_start(lines: Sequence[str], start: tuple[int, int], end: tuple[i
     at = line[start[1] - 1 : start[1]]
     if at in _RESERVED:
         value = re.split(r"[\s,\]}]", line[start[1] - 1 :], maxsplit=1)[0].rstrip(":")
+        if re.match(r"%\w+%", value):
+            return SyntaxFault(*start, f'`{_excerpt(value)}` is not replaced; write "${{env:NAME}}", in double quotes')
         return SyntaxFault(*start, f'a value that begins with {at} must be quoted: "{_excerpt(value)}"')
     if at in ("'", '"'):
         return SyntaxFault(*start, f"the quote `{at}` is not closed")

@@ -67,6 +67,10 @@ def message_of(path: Path) -> str:
         ),
         (LAKE + "||||||| base\n    prune: never\n", f"7:1: {CONFLICT}"),
         (LAKE + "=======\n    prune: all\n>>>>>>> x\n", f"7:1: {CONFLICT}"),
+        (
+            HEAD + "  lake:\n    config: {root: %ROOT%/lake}\n",
+            '5:20: `%ROOT%/lake` is not replaced; write "${env:NAME}", in double quotes',
+        ),
         (LAKE + "    scope: [*]\n", '7:13: a value that begins with * must be quoted: "*"'),
         (
             HEAD + "  lake:\n    impl: dir\n\u00a0   prune: never\n    tables: {}\n",
