@@ -40,8 +40,16 @@ def essence(page: str) -> str:
     return "".join(shown)
 
 
+def pending_plan() -> Plan:
+    """Return a plan of a part of the catalogs, of which every other change was pending before."""
+    plan = small_plan()
+    part = plan.model_copy(update={"options": plan.options.model_copy(update={"exclude": ("lake/scratch/**",)})})
+    return part.with_pending(plan.model_copy(update={"changes": plan.changes[::2], "blocked": (), "guards": ()}))
+
+
 @pytest.mark.parametrize(
-    ("plan", "name", "summary"), [(schema_edit(), "schema_edit", False), (small_plan(), "summary", True)]
+    ("plan", "name", "summary"),
+    [(schema_edit(), "schema_edit", False), (small_plan(), "summary", True), (pending_plan(), "pending", False)],
 )
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_a_plan_reads_as_it_did(form: str, plan: Plan, name: str, summary: bool) -> None:
