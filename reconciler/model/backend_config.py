@@ -240,14 +240,20 @@ def read_config(
         for detail in error.errors(include_url=False, include_input=False):
             key = ".".join(str(part) for part in detail["loc"])
             if detail["type"] == "missing":
-                problems.append(
-                    ConfigProblem(None, "; ".join(filter(None, (f"`{key}` is missing", _replacement(model, key)))))
-                )
+                parts = (f"`{key}` is missing{_meaning(model, key)}", _replacement(model, key))
+                problems.append(ConfigProblem(None, "; ".join(filter(None, parts))))
             else:
                 subject = f"`{written_keys.get(key, key)}`: " if key else ""
                 problems.append(ConfigProblem(written_keys.get(key), f"{subject}{_plain_message(detail)}"))
         return None, problems
     return (None, problems) if problems else (config, [])
+
+
+def _meaning(model: type[BackendConfig], key: str) -> str:
+    """Return what a required key stands for, as the end of an error; empty for a field without a description."""
+    description = next((known.description for known in describe_keys(model) if known.key == key), "")
+    first = re.split("[:;.]", description, maxsplit=1)[0]
+    return f": {first[:1].lower()}{first[1:]}" if first else ""
 
 
 def _replacement(model: type[BackendConfig], key: str) -> str | None:

@@ -34,7 +34,7 @@ MANIFEST = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: 
         (HEAD + "    tables: {<<: {a: {}}}\n", "a merge key `<<`; expected the keys themselves"),
         (HEAD.replace("dir", "glue") + "    config: {aws_region: x}\n", "unknown key `aws_region`; write `region`"),
         (HEAD.replace("dir", "iceberg") + "    config: {uri: 'http://x'}\n", "unknown key `uri`; write `endpoint`"),
-        (HEAD.replace("dir", "rest") + "    config: {}\n", "`uri` is missing\n"),
+        (HEAD.replace("dir", "rest") + "    config: {}\n", "`uri` is missing: the address of the server\n"),
         (
             HEAD + "    tables: {a: {schema: [{name: e, type: decimal128(10, 2)}]}}\n",
             "inside `{…}`, a type that has a comma must be quoted",

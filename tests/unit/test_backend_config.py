@@ -59,7 +59,7 @@ def test_storage_options_are_collected_and_not_shown() -> None:
 
 
 def test_every_fault_is_named_with_its_key_and_no_value() -> None:
-    assert _messages({}) == ["`root` is missing"]
+    assert _messages({}) == ["`root` is missing: the directory or URI of the catalog"]
     [misspelt] = _messages({"root": "/lake", "rooot": "hunter2"})
     assert misspelt.startswith("unknown key `rooot`")
     assert misspelt.endswith("did you mean `root`?")
@@ -71,7 +71,7 @@ def test_every_fault_is_named_with_its_key_and_no_value() -> None:
     assert "hunter2" not in secret
     [twice] = _messages({"root": "/lake", "dir.root": "/pond"})
     assert twice.startswith("`root` is given twice")
-    with pytest.raises(InvalidInputError, match=r"^dir: `root` is missing$"):
+    with pytest.raises(InvalidInputError, match=r"^dir: `root` is missing: the directory or URI of the catalog$"):
         parse_config(DirConfig, "dir", {})
 
 

@@ -32,7 +32,11 @@ def test_a_type_nested_without_end_is_shown_as_text() -> None:
 @pytest.mark.parametrize(
     ("impl", "config", "said"),
     [
-        ("dir", "rot=/tmp/x", "dir: unknown key `rot`; did you mean `root`?; `root` is missing"),
+        (
+            "dir",
+            "rot=/tmp/x",
+            "dir: unknown key `rot`; did you mean `root`?; `root` is missing: the directory or URI of the catalog",
+        ),
         ("unity", "endpoint=nowhere", "unity: "),
     ],
 )

@@ -157,7 +157,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         "unknown config key",
         manifest("", "dir", "{rot: ./lake}"),
         [
-            f"{L}:6:5: config: `root` is missing",
+            f"{L}:6:5: config: `root` is missing: the directory or URI of the catalog",
             f"{L}:6:14: config: unknown key `rot`; did you mean `root`?",
         ],
     ),
