@@ -40,7 +40,7 @@ def _one_of(words: Sequence[str]) -> BeforeValidator:
     def check(value: object) -> object:
         if value in words:
             return value
-        raise ValueError(f"such as `{words[0]}`; {did_you_mean(str(value), words)}".rstrip("; "))
+        raise ValueError(f"one such as `{words[0]}`; {did_you_mean(str(value), words)}".rstrip("; "))
 
     return BeforeValidator(check)
 
