@@ -37,7 +37,7 @@ def _redirected(command: str, redirection: str) -> subprocess.CompletedProcess[s
     ("command", "redirection", "code", "said"),
     [
         ("apply", "<&-", 1, "stdin is not a terminal"),
-        ("plan -", "<&-", 1, "the manifest has no `name`"),
+        ("plan -", "<&-", 1, "the manifest has no keys"),
         ("plan --detailed-exitcode", ">&-", 2, "Read 1 catalog"),
         ("plan --detailed-exitcode", "2>&-", 2, ""),
         ("apply --auto-approve", "<&- >&- 2>&-", 0, ""),
