@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote
@@ -20,6 +19,7 @@ from reconciler.model import locations
 from reconciler.model.columns import Column
 from reconciler.model.errors import UnsupportedOperationError
 from reconciler.storage.files import rename_new
+from tests.servers.listening import http_server
 
 HERE = {"file", "file+uring", "file-object-store", "shared-memory"}
 CONDITIONS = {"if-none-match": "*", "x-goog-if-generation-match": "0"}
@@ -59,23 +59,13 @@ class _Store(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815
 
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
-
 
 @contextmanager
 def _store() -> Iterator[str]:
     _Store.files.clear()
     _Store.conditions.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(_Store) as url:
+        yield url
 
 
 def _options(scheme: str, url: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.cli.running import Ran, lancens
 from tests.security.corpus import mutated, mutated_json
 from tests.security.hostile import assert_harmless
 from tests.security.metastore import spoiled_metastore
+from tests.servers.listening import http_server
 from tests.soak import count, seeded
 
 pytestmark = pytest.mark.soak
@@ -193,24 +194,8 @@ def _spoiled(sound: Say, watch: Watch) -> Iterator[tuple[str, list[bytes]]]:
 
         do_GET = do_POST = do_HEAD = do_DELETE = do_PUT = do_PATCH = _answer  # noqa: N815 - http.server's names
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's own
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            pass  # a client that hangs up
-
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", said
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(Handler) as url:
+        yield url, said
 
 
 def _rest(_method: str, target: str, _headers: dict[str, str], _body: bytes) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
-__all__ = ["http_server", "silent", "socket_server"]
+__all__ = ["HttpServer", "http_server", "silent", "socket_server"]
 
 _BACKLOG = 128
 _POLL_SECONDS = 0.01
@@ -56,6 +58,20 @@ def silent(connection: socket.socket) -> None:
         pass
 
 
+class HttpServer(ThreadingHTTPServer):
+    """A server in the threads of a test, which says nothing of clients that hang up.
+
+    What it printed would stand among the output of the command that runs in the same process.
+    """
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what a handler raised, unless the client hung up or refused the certificate."""
+        if not isinstance(sys.exception(), ConnectionError | ssl.SSLError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def http_server(
     handler: type[BaseHTTPRequestHandler], *, tls: ssl.SSLContext | None = None, **attributes: object
@@ -65,8 +81,7 @@ def http_server(
     With Nagle's algorithm, the content of an answer would wait 40 ms for the client to confirm its headers.
     """
     quiet = {"log_message": lambda *_: None, "disable_nagle_algorithm": True, **attributes}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), quiet))
-    server.daemon_threads = True
+    server = HttpServer(("127.0.0.1", 0), type("Handler", (handler,), quiet))
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True)

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.servers.listening import HttpServer
 from tests.servers.unity import ReferenceServer
 from tests.servers.unity_contract import Answer, Contract
 
@@ -96,9 +97,8 @@ def _parsed(content: bytes) -> object:
         return content.decode(errors="replace")
 
 
-def _server(unity: UnityServer, port: int) -> ThreadingHTTPServer:
-    server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"unity": unity}))
-    server.daemon_threads = True
+def _server(unity: UnityServer, port: int) -> HttpServer:
+    server = HttpServer(("127.0.0.1", port), type("Handler", (_Handler,), {"unity": unity}))
     unity.url = f"http://127.0.0.1:{server.server_address[1]}"
     return server
 
