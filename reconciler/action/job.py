@@ -126,7 +126,7 @@ class Job:
         manifest = load(*self.inputs.manifest, variables=self.variables, policy=self.manifest_policy())
         check_suppressed_rules(manifest)
         for warning in manifest.warnings:
-            annotate("warning", str(warning), title="lancens: unused variable")
+            annotate("warning", str(warning), title="lancens: manifest")
         for catalog in manifest.catalogs.values() if self._resolves_placeholders else ():
             try:
                 secrets = catalog.resolve_config().secrets

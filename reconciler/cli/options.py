@@ -17,7 +17,7 @@ from reconciler.cli.without_pandas import show_pandas
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, pip_requirement
-from reconciler.model.redaction import REDACTED, redact_value
+from reconciler.model.redaction import REDACTED
 from reconciler.output import FORMATS
 from reconciler.pipeline.progress import is_quiet
 
@@ -155,13 +155,14 @@ class CatalogSource:
     def next_command(self, command: Sequence[str], plan: Plan) -> str:
         """Return the command line that carries ``plan`` out, with the options that it was made with.
 
-        ``command`` are its first words. The value of a secret variable is an ellipsis.
+        ``command`` are its first words. A variable that has its value of ``lancens.vars.yaml`` anyway is left out; the
+        value of a secret one is an ellipsis.
         """
-        own = {name: redact_value(name, value) for name, value in self.own_variables.items()}
-        given = {**own, **plan.manifest.given}
+        given = plan.manifest.given
+        own = [name for name in self.own_variables if name in given or name in self.var_files.values]
         options = {
             "--var-file": self.var_files.paths,
-            "--var": [f"{name}={given[name].replace(REDACTED, '…')}" for name in self.own_variables],
+            "--var": [f"{name}={given.get(name, REDACTED).replace(REDACTED, '…')}" for name in own],
             "--allow-host": self.allow_host,
             "--allow-env": self.allow_env,
         }

@@ -182,6 +182,22 @@ def test_an_unused_key_of_a_file_is_a_warning_and_an_unused_option_an_error(
     assert "did you mean `root`?" in refused.err
 
 
+def test_the_next_command_holds_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(
+        'version: 1\nname: "${var:stage}"\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n'
+        '    namespaces: {shop: {properties: {db_password: "${var:word}"}}}\n'
+    )
+    Path("lancens.vars.yaml").write_text("word: hunter2\n")
+    for word, shown in (("hunter2", ""), ("hunter3", " --var word=…")):
+        values = ("--var", "stage=dev", "--var", f"word={word}")
+        planned = lancens(capsys, "plan", *values, "-o", "plan.json").err
+        assert f"`lancens apply plan.json --var stage=dev{shown.replace('word=…', repr('word=…'))}`" in planned
+        assert word not in planned
+
+
 RENAMED = """\
 version: 1
 name: "${var:stage}-store"
