@@ -15,6 +15,7 @@ from statistics import median
 from benchmarks.environments import PEERS
 from benchmarks.page import Goal, ProcessUsage, Section, run_measured, spread, table
 from benchmarks.scale import fill_catalog, write_manifest
+from benchmarks.start import LANCE_IN_LANCENS
 
 SIZES = (1_000, 10_000, 50_000)
 A_ZONE = 1_000
@@ -61,7 +62,7 @@ def measure_usage(objects: int) -> dict[str, list[ProcessUsage]]:
         commands = {
             "lancens": [sys.executable, "-c", LANCENS, "plan", str(manifest)],
             "octodns": [str(PEERS / "python"), "-m", "octodns.cmds.sync", "--force", "--config-file"],
-            "lance": [sys.executable, "-c", "import lance"],
+            "lance": [sys.executable, "-c", LANCE_IN_LANCENS],
         }
         commands["octodns"].append(str(write_zones(folder, objects)))
         rounds = ROUNDS if objects <= SEVERAL_TIMES else 1
@@ -86,12 +87,13 @@ def section(sizes: tuple[int, ...] = SIZES) -> Section:
                 *(spread((one.memory for one in used[who]), 0) for who in ("lancens", "octodns")),
             ]
         )
+        cause = f"{cpu['lance']:.2f} of the {cpu['lancens']:.2f} s of CPU are `import lance`, which reads the directory"
         if size in GOALS:
-            why = f"{seconds['lance']:.2f} of the {seconds['lancens']:.2f} s are `import lance`"
             ratio = seconds["lancens"] / seconds["octodns"]
-            goals.append(Goal(f"plan of {size:,} objects, against octoDNS", ratio, GOALS[size], why))
+            goals.append(Goal(f"plan of {size:,} objects, against octoDNS", ratio, GOALS[size], cause))
         if size == A_ZONE:
-            goals.append(Goal(f"plan of {size:,} objects, against octoDNS by CPU", cpu["lancens"] / cpu["octodns"], 1))
+            ratio = cpu["lancens"] / cpu["octodns"]
+            goals.append(Goal(f"plan of {size:,} objects, against octoDNS by CPU", ratio, 1, cause))
     head = ["objects", "octoDNS / lancens by CPU", "by the clock", "lancens s", "octoDNS s"]
     head += ["lancens CPU s", "octoDNS CPU s", "lancens MiB", "octoDNS MiB"]
     about = (__doc__ or "").partition("\n\n")[2].strip()

@@ -34,6 +34,7 @@ class Hider:
 sys.meta_path.insert(0, Hider())
 """
 LANCE = "import lance, pyarrow; pyarrow.array([None])"
+LANCE_IN_LANCENS = f"import reconciler.cli.without_pandas as own; own.hide_pandas(); {LANCE}"
 PYDANTIC = "from pydantic import BaseModel\nclass Model(BaseModel):\n    field: int"
 
 
@@ -63,11 +64,7 @@ def section(tables: int = TABLES) -> Section:
             "validate": [*lancens, "validate", str(QUICKSTART)],
             "pydantic": [sys.executable, "-c", PYDANTIC],
             "plan": [*lancens, "plan", str(manifest)],
-            "lance in lancens": [
-                sys.executable,
-                "-c",
-                f"import reconciler.cli.without_pandas as own; own.hide_pandas(); {LANCE}",
-            ],
+            "lance in lancens": [sys.executable, "-c", LANCE_IN_LANCENS],
             "lance without pandas": [sys.executable, "-c", NO_PANDAS + LANCE],
         }
         found: dict[str, list[float]] = {name: [] for name in commands}
