@@ -216,8 +216,8 @@ def section(rounds: int = ROUNDS, catalogs: Iterable[str] = ("glue", "dir")) -> 
                 with iceberg_catalog() as config:
                     calls = calls_of_changes(impl, config, TABLES // 5)
             called.append([impl, *(f"{number:.3f}" for number in calls)])
-            kinds = zip(("create", "update", "removal"), calls, limits, strict=True)
-            goals += [Goal(f"{impl}: calls of a {kind}", number, limit) for kind, number, limit in kinds]
+            kinds = zip(("a create", "an update", "a removal"), calls, limits, strict=True)
+            goals += [Goal(f"{impl}: calls of {kind}", number, limit) for kind, number, limit in kinds]
     head = ["catalog, step", "client", "CPU ratio", "CPU s", "s", "calls a table"]
     text = f"{about(__doc__).replace('TABLES', f'{TABLES:,}')}\n\n{table(head, lines)}\n\n"
     text += table(["calls of", "a create", "an update", "a removal"], called)
