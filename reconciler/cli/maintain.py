@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -31,6 +30,7 @@ from reconciler.cli.planning import BLOCKED, print_plan
 from reconciler.cli.results import check_plan_file, print_progress, write_result
 from reconciler.cli.saved_plans import load_manifest_of, saved_plan, saved_plan_paths
 from reconciler.model import display
+from reconciler.model.figures import parse_size
 
 if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
@@ -39,18 +39,12 @@ if TYPE_CHECKING:
     from reconciler.planner.plan import Plan
     from reconciler.storage import Executors
 
-_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])(iB?|B)?|B)?", re.IGNORECASE)
-
 
 def _parse_size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    if text is None:
-        return None
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise click.BadParameter("expected a number of bytes, such as 500GiB")
-    exponent = " KMGT".index(match[2].upper()) if match[2] else 0
-    base = 1000 if (match[3] or "").upper() == "B" else 1024
-    return int(match[1]) * int(base**exponent)
+    try:
+        return None if text is None else parse_size(text)
+    except ValueError as error:
+        raise click.BadParameter(f"expected {error}") from None
 
 
 def _next_moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:

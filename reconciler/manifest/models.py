@@ -23,7 +23,8 @@ from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
-from reconciler.model.maintenance import IndexType, Metric, WantedCompaction, WantedIndex
+from reconciler.model.figures import parse_size
+from reconciler.model.maintenance import MOST_FILE_BYTES, IndexType, Metric, WantedCompaction, WantedIndex
 from reconciler.model.tags import MAIN_BRANCH
 
 ValueT = TypeVar("ValueT")
@@ -49,6 +50,10 @@ def _parse_integer(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     raise ValueError("a whole number")
+
+
+def _parse_size(value: object) -> object:
+    return parse_size(str(value))
 
 
 def _parse_day(value: object) -> object:
@@ -93,6 +98,9 @@ Properties: TypeAlias = Annotated[
 Boolean: TypeAlias = Annotated[bool, BeforeValidator(_parse_bool), WithJsonSchema(or_placeholder({"type": "boolean"}))]
 Integer: TypeAlias = Annotated[
     int, BeforeValidator(_parse_integer), WithJsonSchema(or_placeholder({"type": "integer"}))
+]
+Size: TypeAlias = Annotated[
+    int, BeforeValidator(_parse_size), WithJsonSchema({"type": ["integer", "string"], "examples": ["4GiB"]})
 ]
 
 
@@ -155,7 +163,9 @@ class CompactBlock(Block):
     max_small_fragments: Integer = Field(default=20, ge=1)
     """The most fragments that a compaction would merge or rewrite before it is worth one."""
     target_rows: Integer = Field(default=1_048_576, ge=1)
-    """The rows of a merged fragment."""
+    """The rows of a merged fragment; fewer if they are so wide that they have `target_bytes`."""
+    target_bytes: Size = Field(default=4 << 30, ge=1, le=MOST_FILE_BYTES)
+    """About the most bytes of a merged fragment; one of more than half is not merged again."""
 
 
 class IndexBlock(Block):

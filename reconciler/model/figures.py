@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _LARGE_UNITS = (" M", " B", " T")  # million, billion, trillion
 _FIRST_SCALED = 10_000_000
+_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])(iB?|B)?|B)?", re.ASCII | re.IGNORECASE)
 
 
 def number(value: int) -> str:
@@ -22,6 +24,20 @@ UNKNOWN = "unknown"
 def size(value: int | None) -> str:
     """Return a number of bytes, such as ``1.2 GiB``."""
     return UNKNOWN if value is None else _scaled(value, 1024, tuple(f" {unit}" for unit in _SIZES))
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes in a text such as ``4GiB``, ``4G`` (the same) or ``4GB``.
+
+    Raises:
+        ValueError: saying what is expected.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError("a number of bytes, such as 500GiB")
+    exponent = " KMGT".index(match[2].upper()) if match[2] else 0
+    base = 1000 if (match[3] or "").upper() == "B" else 1024
+    return int(match[1]) * int(base**exponent)
 
 
 def total_size(values: Iterable[int | None]) -> str:

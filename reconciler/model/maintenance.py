@@ -13,6 +13,8 @@ COMPACTION_READS = 3
 """How often a compaction reads as many bytes as it merges: to merge them, and to compare the old with the new."""
 DIMENSIONS_A_CODE = 16
 """The dimensions of a sub-vector where the block does not set their number; a code of one byte replaces it."""
+MOST_FILE_BYTES = 90 << 30
+"""The most bytes of a data file, as in pylance."""
 LEAST_VECTORS = 256
 """The fewest vectors on which pylance trains every type of index."""
 
@@ -61,10 +63,14 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WantedCompaction:
-    """Compact once more than ``max_small_fragments`` can be merged or rewritten, into fragments of ``target_rows``."""
+    """Compact once more than ``max_small_fragments`` can be merged or rewritten.
+
+    A merged fragment has ``target_rows``, or about ``target_bytes`` if its rows are wide.
+    """
 
     max_small_fragments: int = 20
     target_rows: int = 1_048_576
+    target_bytes: int = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)

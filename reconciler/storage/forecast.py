@@ -13,15 +13,13 @@ from typing import Any
 
 from reconciler.model.maintenance import LaterNeed, LiveIndex, Maintain, WantedCompaction, total_bytes
 
-FILE_BYTES = 90 << 30
-"""The most bytes of a data file, as in pylance."""
 _MIN_DELETED_SHARE = 0.1
 """A fragment with a larger share of deleted rows is rewritten even on its own, as in pylance."""
-
-
-def fills_file(size: int | None) -> bool:
-    """Return whether two fragments of this size do not fit into a file."""
-    return 2 * (size or 0) > FILE_BYTES
+_SMALL_SHARE = 64
+"""How many small fragments have the target bytes."""
+_OUTWEIGHING = 1.25
+"""How much larger than its neighbours together a fragment is that is not merged with them; a fragment that the
+neighbours become may be a little larger than they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,33 @@ class Fragment:
 
     def is_left(self, compaction: WantedCompaction) -> bool:
         """Return whether this compaction never rewrites it."""
-        is_full = not self.deleted and fills_file(self.size)
-        return is_full or (self.rows >= compaction.target_rows and not self.is_rewritten_alone)
+        is_full = self.rows >= compaction.target_rows or 2 * (self.size or 0) > compaction.target_bytes
+        return is_full and not self.is_rewritten_alone
+
+    def is_small(self, compaction: WantedCompaction) -> bool:
+        """Return whether it has so few bytes that it costs little to merge it with smaller ones."""
+        return _SMALL_SHARE * (self.size or 0) <= compaction.target_bytes
 
     def has(self, name: str) -> bool:
         """Return whether an index covers it."""
         return any(name == other for other, _ in self.segments)
+
+
+def merged_rows(fragments: Iterable[Fragment], compaction: WantedCompaction) -> int:
+    """Return the rows of a merged fragment: ``target_rows``, or as many as ``target_bytes`` hold if they are wide."""
+    merged = [fragment for group, is_merged in _task_groups(fragments, compaction) if is_merged for fragment in group]
+    size, rows = total_bytes(fragment.size for fragment in merged), sum(fragment.rows for fragment in merged)
+    most_rows = max(1, compaction.target_bytes * rows // size) if size else compaction.target_rows
+    return min(compaction.target_rows, most_rows)
+
+
+def left_alone(fragments: Iterable[Fragment], compaction: WantedCompaction) -> list[bool]:
+    """Return for each fragment whether it must be kept from ``compaction``, for which pylance counts rows alone."""
+    return [
+        not is_merged and not fragment.is_small(compaction)
+        for group, is_merged in _task_groups(fragments, compaction)
+        for fragment in group
+    ]
 
 
 def fragments_of(dataset: Any) -> list[Fragment]:
@@ -114,11 +133,30 @@ def _task_groups(fragments: Iterable[Fragment], compaction: WantedCompaction) ->
     """Yield the fragments in the groups that pylance plans together, each with whether it merges the group."""
     for (is_left, _), group in groupby(fragments, lambda fragment: (fragment.is_left(compaction), fragment.segments)):
         members = [*group]
-        yield members, not is_left and (len(members) > 1 or members[0].is_rewritten_alone)
+        yield from [(members, False)] if is_left else _merged_groups(members, compaction)
+
+
+def _merged_groups(members: list[Fragment], compaction: WantedCompaction) -> Iterator[tuple[list[Fragment], bool]]:
+    """Split neighbours at each fragment that outweighs all others; yield the parts with whether each is merged.
+
+    If each new fragment were merged with all old ones, a table would be rewritten again and again.
+    """
+    if not members:
+        return
+    sizes = [member.size or 0 for member in members]
+    at = sizes.index(max(sizes))
+    largest = members[at]
+    outweighs = sizes[at] > _OUTWEIGHING * (sum(sizes) - sizes[at]) and not largest.is_small(compaction)
+    if len(members) > 1 and outweighs and not largest.is_rewritten_alone:
+        yield from _merged_groups(members[:at], compaction)
+        yield [largest], False
+        yield from _merged_groups(members[at + 1 :], compaction)
+    else:
+        yield members, len(members) > 1 or members[0].is_rewritten_alone
 
 
 def _after_compaction(
-    fragments: Iterable[Fragment], compaction: WantedCompaction, unmapped: Container[str]
+    fragments: Sequence[Fragment], compaction: WantedCompaction, unmapped: Container[str]
 ) -> list[Fragment]:
     """Return the fragments after a compaction; the merged ones are last, as their numbers are the highest.
 
@@ -126,14 +164,15 @@ def _after_compaction(
     """
     left: list[Fragment] = []
     merged: list[Fragment] = []
+    most_rows = merged_rows(fragments, compaction)
     for group, is_merged in _task_groups(fragments, compaction):
         if not is_merged:
             left += group
             continue
         rows, size = sum(fragment.live_rows for fragment in group), total_bytes(fragment.size for fragment in group)
         segments = frozenset(segment for segment in group[0].segments if segment[0] not in unmapped)
-        full, remainder = divmod(rows, compaction.target_rows)
-        parts = [compaction.target_rows] * full + ([remainder] if remainder else [])
+        full, remainder = divmod(rows, most_rows)
+        parts = [most_rows] * full + ([remainder] if remainder else [])
         merged += (Fragment(part, 0, None if size is None else size * part // rows, segments) for part in parts)
     return [*left, *merged]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _EXTENSION = b"ARROW:extension:name"
+_BATCH_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ def expect_same_rows(location: str, options: Mapping[str, str], dataset: Any, re
 def _content(dataset: Any, fragments: Sequence[Any]) -> _Content:
     content = _Content()
     if fragments:
-        content.add(dataset.scanner(fragments=fragments).to_batches())
+        content.add(dataset.scanner(fragments=fragments, batch_size_bytes=_BATCH_BYTES).to_batches())
     return content
 
 

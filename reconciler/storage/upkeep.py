@@ -20,6 +20,7 @@ from reconciler.model.maintenance import (
     COMPACTION_READS,
     DIMENSIONS_A_CODE,
     LEAST_VECTORS,
+    MOST_FILE_BYTES,
     IndexType,
     LiveIndex,
     Maintain,
@@ -49,12 +50,14 @@ def upkeep_of(
     """
 
     def read(dataset: Any) -> Upkeep:
-        fragments = [] if maintain.compact is None else _fragments(_plan_compaction(dataset, maintain.compact))
+        current = [] if maintain.compact is None else forecast.fragments_of(dataset)
+        tasks = [] if maintain.compact is None else _plan_compaction(dataset, current, maintain.compact)
+        fragments = _fragments(tasks)
         rows, indices = dataset.count_rows(), _indices(dataset)
         indexed = {column for index in indices for column in index.columns}
         missing = [index for index in maintain.indices if index.column not in indexed]
         stale, is_due = maintain.stale_indices(rows, indices), maintain.needs_compaction(len(fragments))
-        later = [*forecast.later_needs(forecast.fragments_of(dataset), maintain, indices)] if stale or is_due else []
+        later = [*forecast.later_needs(current, maintain, indices)] if stale or is_due else []
         updated = {*(index.name for index in stale), *(name for need in later for name in need.unindexed)}
         columns = {column for index in indices if index.name in updated for column in index.columns}
         columns |= {index.column for index in missing}
@@ -182,17 +185,18 @@ def _index_problem(dataset: Any, index: WantedIndex) -> str | None:
 # ---- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def _plan_compaction(dataset: Any, compaction: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
+def _plan_compaction(
+    dataset: Any, fragments: Sequence[forecast.Fragment], compaction: WantedCompaction, most_bytes: int | None = None
+) -> list[Any]:
     from lance.optimize import Compaction
 
-    # Of wide rows, files are full before they have the rows of a merged fragment, and would be rewritten by every run.
-    full = (
-        fragment for fragment in dataset.get_fragments() if fragment.deletion_file() is None and _fills_file(fragment)
-    )
+    # pylance counts rows alone, and would rewrite all fragments of wide rows in every run.
+    ids = (fragment.fragment_id for fragment in dataset.get_fragments())
+    left = forecast.left_alone(fragments, compaction)
     options: Any = {
-        "target_rows_per_fragment": compaction.target_rows,
-        "max_bytes_per_file": forecast.FILE_BYTES,
-        "excluded_fragment_ids": [fragment.fragment_id for fragment in full],
+        "target_rows_per_fragment": forecast.merged_rows(fragments, compaction),
+        "max_bytes_per_file": min(2 * compaction.target_bytes, MOST_FILE_BYTES),
+        "excluded_fragment_ids": [number for number, is_left in zip(ids, left, strict=True) if is_left],
     }
     tasks: list[Any] = Compaction.plan(dataset, options).tasks
     if most_bytes is not None:
@@ -203,10 +207,6 @@ def _plan_compaction(dataset: Any, compaction: WantedCompaction, most_bytes: int
             options["max_source_bytes"] = most_bytes
             tasks = Compaction.plan(dataset, options).tasks
     return tasks
-
-
-def _fills_file(fragment: Any) -> bool:
-    return forecast.fills_file(sum(file.file_size_bytes or 0 for file in fragment.data_files()))
 
 
 def _fragments(tasks: Iterable[Any]) -> list[Mapping[str, Any]]:
@@ -235,7 +235,8 @@ def compact(
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
         rewrite = partial(on_dataset, location, options, dataset, partial(_rewrite, location, options))
         most = None if most_bytes is None else most_bytes // COMPACTION_READS
-        results = (executors or here)(rewrite, _plan_compaction(dataset, compaction, most))
+        tasks = _plan_compaction(dataset, forecast.fragments_of(dataset), compaction, most)
+        results = (executors or here)(rewrite, tasks)
         for result in results:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, results).fragments_removed) if results else 0

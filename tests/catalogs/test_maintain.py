@@ -31,14 +31,14 @@ from reconciler.model.errors import (
     SelectionError,
     StalePlanError,
 )
-from reconciler.model.maintenance import IndexType, Metric, WantedIndex
+from reconciler.model.maintenance import IndexType, Maintain, Metric, Upkeep, WantedCompaction, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.apply import apply
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan, WorkLimits
-from reconciler.storage import forecast, segments
+from reconciler.storage import segments
 from tests.catalogs.conftest import Doomed
 from tests.catalogs.maintained import (
     MAINTAIN,
@@ -122,21 +122,43 @@ def test_a_dataset_whose_writer_recorded_no_sizes_is_compacted(tmp_path: Path) -
     assert (len(lance.dataset(place).get_fragments()), fingerprint(place)) == (1, before)
 
 
-def test_fragments_that_fill_a_file_are_not_rewritten_by_every_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forecast, "FILE_BYTES", 4_000_000)
+def append_wide(place: str) -> None:
+    """Append 1,000 rows of 1 kB."""
+    wide = pa.table({"id": range(1000), "data": [os.urandom(1000) for _ in range(1000)]})
+    lance.write_dataset(wide, place, mode="append")
+
+
+def test_fragments_of_the_target_bytes_are_not_rewritten_by_every_run(tmp_path: Path) -> None:
     place = str(tmp_path / "lake/a.lance")
     for _ in range(20):
-        wide = pa.table({"id": range(1000), "data": [os.urandom(1000) for _ in range(1000)]})
-        lance.write_dataset(wide, place, mode="append")
-    manifest = load_manifest(tmp_path, manifest_of(["a"], {"compact": {"max_small_fragments": 1}}))
+        append_wide(place)
+    wanted = {"compact": {"max_small_fragments": 1, "target_bytes": 4_000_000}}
+    manifest = load_manifest(tmp_path, manifest_of(["a"], wanted))
     assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
     dataset = lance.dataset(place)
-    assert 1 < len(dataset.get_fragments()) < 20
+    assert [round(file.file_size_bytes or 0, -6) for one in dataset.get_fragments() for file in one.data_files()] == [
+        4_000_000
+    ] * 5
+    assert plan_maintenance(manifest).is_empty
+    dataset.delete("id = 7")
     assert plan_maintenance(manifest).is_empty
     dataset.delete("id < 500")
     assert actions(plan_maintenance(manifest)) == [Action.COMPACT]
+
+
+@pytest.mark.parametrize("target_bytes", [6_000_000, 60_000_000])
+def test_daily_appends_are_written_four_times_at_most(tmp_path: Path, target_bytes: int) -> None:
+    place, wanted = str(tmp_path / "a.lance"), WantedCompaction(1, target_bytes=target_bytes)
+    for _ in range(20):
+        append_wide(place)
+        storage.compact(place, {}, wanted, None)
+        upkeep = storage.upkeep_of(place, {}, Maintain(wanted))
+        assert isinstance(upkeep, Upkeep)
+        assert upkeep.mergeable == 0
+    dataset = lance.dataset(place)
+    sizes = [file.file_size_bytes or 0 for one in dataset.get_fragments() for file in one.data_files()]
+    assert (dataset.count_rows(), len(sizes) < 10) == (20_000, True)
+    assert sum(path.stat().st_size for path in Path(place, "data").iterdir()) < 4 * sum(sizes)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,10 @@ def table(folder: Path, maintain: str, name: str = "own") -> DesiredTable:
 
 
 def test_what_a_block_and_its_defaults_ask_for(tmp_path: Path) -> None:
-    own = table(tmp_path, "{indices: {id: {type: BTREE}, v: {type: IVF_PQ, metric: dot, num_partitions: 8}}}")
+    vectors = "{type: IVF_PQ, metric: dot, num_partitions: 8}"
+    own = table(tmp_path, f"{{compact: {{target_bytes: 512MiB}}, indices: {{id: {{type: BTREE}}, v: {vectors}}}}}")
     wanted = WantedIndex("id", IndexType.BTREE), WantedIndex("v", IndexType.IVF_PQ, Metric.DOT, 8)
-    assert own.maintain == Maintain(indices=wanted)
+    assert own.maintain == Maintain(WantedCompaction(target_bytes=512 << 20), wanted)
     assert own.expect.indices == ("id", "v")
     assert table(tmp_path, "{}", "plain").maintain == Maintain(WantedCompaction(20, 1_048_576), (), 5)
     assert not table(tmp_path, "{}").maintain
@@ -46,6 +47,8 @@ def test_what_a_block_and_its_defaults_ask_for(tmp_path: Path) -> None:
         ("{indicies: {}}", "`indices`"),
         ("{compact: {max_fragments: 3}}", "`max_small_fragments`"),
         ("{compact: {target_rows: 0}}", "1 or more"),
+        ("{compact: {target_bytes: 91GiB}}", "96636764160 or less"),
+        ("{compact: {target_bytes: much}}", "a number of bytes, such as 500GiB"),
         ("{indices: {id: {kind: BTREE}}}", "unknown key `kind`"),
         ("{indices: {'': {type: BTREE}}}", "names no column"),
         ("{indices: {id: }}", "a block of keys"),
