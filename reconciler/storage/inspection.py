@@ -24,6 +24,7 @@ from reconciler.storage.losses import (
     VERSIONS,
     FileListing,
     NeededFiles,
+    Salvage,
     own_paths,
     sizes_by_path,
 )
@@ -63,6 +64,7 @@ class Files:
         short: files with fewer bytes than the version says, and deletion files that cannot be decoded.
         owners: the numbers of the fragments, and the names of the indices, to which these files belong.
         complete_version: if files are lost, the newest version before it that has all of its files, if one was found.
+        salvage: if there is none, what can be saved of the latest version.
         missing_version: a later version that was committed, and whose manifest is lost.
         broken_tags: tags whose version cannot be read.
         broken_branches: branches whose latest version cannot be read.
@@ -76,6 +78,7 @@ class Files:
     short: tuple[str, ...] = ()
     owners: tuple[int | str, ...] = ()
     complete_version: int | None = None
+    salvage: Salvage | None = None
     missing_version: int | None = None
     broken_tags: tuple[BrokenReference, ...] = ()
     broken_branches: tuple[BrokenReference, ...] = ()
@@ -165,12 +168,14 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[F
     needed = listing.needed_by(dataset)
     lost = listing.lost_files(needed)
     references = References(dataset, listing, {*chain(*lost)})
+    complete_version = listing.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None
     named = listing.last_known_version()
     files = Files(
         missing=lost.missing,
         short=lost.short,
         owners=tuple(dict.fromkeys(needed.owners[name] for name in chain(*lost))),
-        complete_version=listing.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None,
+        complete_version=complete_version,
+        salvage=listing.salvage(dataset) if any(lost) and complete_version is None else None,
         missing_version=named if named > dataset.version else None,
         broken_tags=tuple(references.broken_tags()),
         broken_branches=tuple(references.broken_branches()),
@@ -223,13 +228,15 @@ class Recovery:
 
     Args:
         version: the newest version whose files all exist; None if none was found.
-        damaged: names of the manifests after it, below ``_versions``.
+        damaged: names of the manifests after it, or after the one to save, below ``_versions``.
         is_mixed: whether the manifests follow two naming schemes, with which no latest version is found.
+        salvage: if no version is complete, what can be saved of the newest that can be opened.
     """
 
     version: int | None
     damaged: tuple[str, ...] = ()
     is_mixed: bool = False
+    salvage: Salvage | None = None
 
 
 def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
@@ -245,9 +252,12 @@ def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
     )
     listing = None if readable is None else or_none(partial(FileListing, readable, location, options))
     complete_version = None if listing is None else listing.newest_complete(opened, newest[0] + 1)
-    damaged = tuple(manifests[number] for number in newest if complete_version is None or number > complete_version)
+    is_lost = listing is not None and complete_version is None
+    salvage = or_none(partial(listing.salvage, readable)) if listing is not None and is_lost else None
+    back = complete_version if salvage is None else salvage.version
+    damaged = tuple(manifests[number] for number in newest if back is None or number > back)
     schemes = {len(name) == _LONG_NAME for name in manifests.values()}
-    return Recovery(complete_version, damaged, len(schemes) > 1)
+    return Recovery(complete_version, damaged, len(schemes) > 1, salvage)
 
 
 def _open_version(location: str, options: Mapping[str, str], version: int) -> Any:

@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
+from reconciler.model.maintenance import total_bytes
 from reconciler.storage.files import resolve_location, session_at, version_of
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
+from reconciler.storage.reading import cleanup_of
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
 SYSTEM_INDEX = "__lance"
@@ -52,6 +55,26 @@ class LostFiles(NamedTuple):
 
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
+
+
+class Salvage(NamedTuple):
+    """What can be saved of a version that lost files of its rows.
+
+    Args:
+        version: its number.
+        whole: how many fragments have all of their files.
+        broken: the ids of the other fragments.
+        rows: how many rows the whole fragments have; None is unknown.
+        lost_rows: how many the others had; None is unknown.
+        cleans_up: whether the next commit may set off its auto clean-up.
+    """
+
+    version: int
+    whole: int
+    broken: tuple[int, ...]
+    rows: int | None
+    lost_rows: int | None
+    cleans_up: bool = False
 
 
 class _BasePath(NamedTuple):
@@ -241,6 +264,19 @@ class FileListing:
         )
         return LostFiles(missing, short)
 
+    def salvage(self, version: Any) -> Salvage | None:
+        """Return what can be saved of an opened version; None if all of its rows are whole, or none."""
+        needed = self.needed_by(version)
+        lost = chain(*self.lost_files(needed))
+        broken = {owner for name in lost if isinstance(owner := needed.owners[name], int)}
+        fragments = {part.fragment.fragment_id: part.fragment for part in needed.parts}
+        whole = fragments.keys() - broken
+        if not broken or not whole:
+            return None
+        rows, lost_rows = (total_bytes(_rows_of(fragments[number]) for number in ids) for ids in (whole, broken))
+        cleans_up = cleanup_of(version) is not None
+        return Salvage(version.version, len(whole), tuple(sorted(broken)), rows, lost_rows, cleans_up)
+
     def _states_of(self, needed: Mapping[Key, int | None]) -> dict[Key, _FileState]:
         elsewhere = [(key, size) for key, size in needed.items() if key[0] and key not in self._states_elsewhere]
         self._states_elsewhere.update(in_parallel(self._check_elsewhere, elsewhere, _AT_ONCE))
@@ -281,6 +317,13 @@ class FileListing:
             self.problem = str(error)
         self._contents[known] = is_readable, ends
         return self._contents[known]
+
+
+def _rows_of(fragment: Any) -> int | None:
+    """Return the rows of a fragment, as its version says; None if its writer did not count them."""
+    metadata = fragment.metadata
+    deleted = 0 if metadata.deletion_file is None else metadata.deletion_file.num_deleted_rows
+    return metadata.physical_rows - deleted if metadata.physical_rows and deleted is not None else None
 
 
 def _display_name(key: Key) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import groupby
 
 from reconciler.auditor.records import LocationContent, Severity, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, first_few, rule
 from reconciler.model import locations, ownership
+from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
+from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import StorageKind
-from reconciler.storage import MOST_VERSIONS, Files, has_driver
+from reconciler.storage import MOST_VERSIONS, Files, Salvage, has_driver
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
@@ -163,10 +167,26 @@ def _restore_remedy(record: TableRecord, files: Files) -> str:
         drops = " ".join(f"`{_dataset_call(record)}.drop_index({name!r})`" for name in indices)
         return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
     if files.complete_version is None:
-        return f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
+        remedy = f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
+        return remedy if files.salvage is None else f"{remedy} Without one, {_salvage_call(record, files.salvage)}."
     return (
         f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
         f"all of its files: `{_dataset_call(record, version=files.complete_version)}.restore()`."
+    )
+
+
+def _salvage_call(record: TableRecord, salvage: Salvage) -> str:
+    """Return how to go on without the fragments that lost files, as a clause."""
+    broken = [*salvage.broken]
+    runs = [[*run] for _, run in groupby(broken, lambda number: number - bisect_left(broken, number))]
+    ids = ", ".join(f"*range({run[0]}, {run[-1] + 1})" if len(run) > 2 else str(run)[1:-1] for run in runs)
+    commit = f"lance.LanceOperation.Delete([], [{ids}], 'its files are lost'), read_version={salvage.version}"
+    kept, lost = (UNKNOWN if rows is None else f"{rows:,}" for rows in (salvage.rows, salvage.lost_rows))
+    no_cleanup = f"turn off its clean-up, `{_dataset_call(record)}.delete_config_keys({[INTERVAL]})`, and "
+    return (
+        f"{no_cleanup if salvage.cleans_up else ''}commit a version without the {count(len(broken), 'fragment')} "
+        f"that lost files: `lance.LanceDataset.commit({_quoted_location(record)}, {commit})`. It keeps "
+        f"{count(salvage.whole, 'fragment')} and removes no file (rows kept: {kept}, lost: {lost})"
     )
 
 
@@ -321,7 +341,7 @@ def _reopen_remedy(record: TableRecord) -> str:
     if recovery.is_mixed and recovery.version is not None:
         call = f"{_dataset_call(record, version=recovery.version)}.migrate_manifest_paths_v2()"
         return f"Its manifests follow two naming schemes: `{call}` gives all of them the newer names."
-    if recovery.version is None:
+    if recovery.version is None and recovery.salvage is None:
         return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
     damaged = first_few([f"`_versions/{name}`" for name in recovery.damaged])
     # Every commit reads the latest manifest first, and so does a clone: the damaged one has to go.
@@ -331,11 +351,13 @@ def _reopen_remedy(record: TableRecord) -> str:
         for name in recovery.damaged
         for call in (f"download_file({name!r}, {name!r})", f"delete_file({name!r})")
     )
-    return (
-        f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and go back to version "
-        f"{recovery.version}, the newest that has all of its files: `{_dataset_call(record, version=recovery.version)}"
-        ".restore()`."
+    back = (
+        f"go back to version {recovery.version}, the newest that has all of its files: "
+        f"`{_dataset_call(record, version=recovery.version)}.restore()`"
+        if recovery.salvage is None
+        else _salvage_call(record, recovery.salvage)
     )
+    return f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and {back}."
 
 
 @rule(Severity.WARNING)

@@ -196,6 +196,37 @@ def test_where_no_version_is_whole_the_remedy_says_so(tmp_path: Path) -> None:
     assert "none of the last" in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("lost", "rule", "cleans_up"),
+    [((1,), MISSING, False), ((0, 2, 3, 4), SHORT, True), ((0, 1), "unreadable", False)],
+)
+def test_whole_fragments_are_saved_where_no_version_is_whole(
+    lost: tuple[int, ...], rule: str, cleans_up: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place, deleted = tmp_path / "a.lance", {0, 15, 55}
+    dataset = lance.write_dataset(rows(60), str(place), max_rows_per_file=10)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.delete("id in (0, 15, 55)")
+    if cleans_up:
+        dataset.update_config({"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.older_than": "0s"})
+    for number in lost:
+        path = place / "data" / dataset.get_fragments()[number].data_files()[0].path
+        halve(path) if rule == SHORT else path.unlink()
+    if rule == "unreadable":
+        halve(manifest(place, 3))
+        deleted = set()
+    files = {path for path in place.rglob("*") if path != manifest(place, 3)}
+    finding = _one(place, rule)
+    for command in remedies(finding):
+        follow(command)
+    left = [number for number in range(60) if number // 10 not in lost and number not in deleted]
+    assert lance.dataset(str(place)).to_table(filter="id >= 0")["id"].to_pylist() == left
+    assert f"(rows kept: {len(left)}, lost: " in finding.remedy
+    assert files <= {*place.rglob("*")}
+    assert found(place) == []
+
+
 def test_a_damaged_index_is_dropped_and_no_row_is_lost(tmp_path: Path) -> None:
     place = tmp_path / "a.lance"
     lance.write_dataset(rows(20), str(place)).create_scalar_index("id", "BTREE")

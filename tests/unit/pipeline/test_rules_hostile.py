@@ -18,7 +18,7 @@ from reconciler.model.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCA
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import CatalogContext, Remark
 from reconciler.planner.tables import diff_table
-from reconciler.storage import BrokenReference, Files, Index, Recovery
+from reconciler.storage import BrokenReference, Files, Index, Recovery, Salvage
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 
 OWNER = "store/lake"
@@ -47,6 +47,15 @@ _expectations = st.builds(
     Expectations, _texts, st.none() | st.integers(0), st.none() | st.integers(0), st.none() | st.integers(1, 10_000)
 )
 _references = st.lists(st.builds(BrokenReference, hostile_text, _numbers, _numbers), max_size=5).map(tuple)
+_salvages = st.none() | st.builds(
+    Salvage,
+    version=st.integers(1, 2**63),
+    whole=st.integers(1, 2**31),
+    broken=st.sets(st.integers(0, 2**31), min_size=1).map(sorted).map(tuple),
+    rows=_numbers,
+    lost_rows=_numbers,
+    cleans_up=st.booleans(),
+)
 _stored = st.builds(
     LocationContent,
     kind=st.sampled_from(StorageKind),
@@ -72,12 +81,13 @@ _stored = st.builds(
         short=_texts,
         owners=st.lists(st.integers(0, 2**31) | hostile_text, max_size=3).map(tuple),
         complete_version=_numbers,
+        salvage=_salvages,
         missing_version=_numbers,
         broken_tags=_references,
         broken_branches=_references,
         problem=st.none() | hostile_text,
     ),
-    recovery=st.none() | st.builds(Recovery, _numbers, _texts, st.booleans()),
+    recovery=st.none() | st.builds(Recovery, _numbers, _texts, st.booleans(), _salvages),
 )
 
 
