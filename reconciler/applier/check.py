@@ -185,8 +185,8 @@ def _stale_lines(stale: Mapping[Key, Sequence[StaleField]]) -> Sequence[str]:
         for (catalog, _, identifier), fields in stale.items()
         for stale_field in fields
     ]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return [f"  {address:<{widths[0]}}   {field:<{widths[1]}}   {text}" for address, field, text in rows]
+    widths = [max(display.width_of(row[column]) for row in rows) for column in (0, 1)]
+    return [f"  {'   '.join((*map(display.padded, row, widths), row[2]))}" for row in rows]
 
 
 def with_live_count(

@@ -92,7 +92,7 @@ _SUBJECT_WIDTH = 34
 def result_line(result: ChangeResult) -> str:
     """Return the line of one result, such as ``  ✓ lake  + a/b     12 ms``."""
     subject = f"{display.name(result.change.catalog)}  {subject_of(result)}"
-    return f"  {MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending_of(result)}"
+    return f"  {MARKS[result.status]} {display.padded(subject, _SUBJECT_WIDTH)}  {ending_of(result)}"
 
 
 def subject_of(result: ChangeResult) -> str:

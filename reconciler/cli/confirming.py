@@ -118,7 +118,7 @@ def show_progress(total: int, form: str = "text") -> Iterator[Callable[[Event], 
 
         def print_above_bar(event: Event) -> None:
             if isinstance(event, ChangeResult):
-                text = Text(result_line(event))
+                text = Text("\n".join(display.hang(result_line(event), bar.console.width)))
                 text.stylize(_STYLES[event.status], 0, len("  ✓"))
                 bar.console.print(text, soft_wrap=True, highlight=False)
                 bar.advance(task)

@@ -14,6 +14,7 @@ import click
 
 from reconciler.cli.options import CatalogSource, catalog_options, format_option, parallelism_option
 from reconciler.cli.results import print_line, write_result
+from reconciler.model import display
 
 if TYPE_CHECKING:
     from reconciler.operations.doctor import DoctorCheck
@@ -64,7 +65,7 @@ def _table_lines(checks: Sequence[DoctorCheck]) -> Iterator[str]:
     for check in checks:
         took = "" if check.seconds is None else f"{check.seconds * 1000:,.0f} ms"
         rows.append((check.catalog, check.name, check.status, took, check.detail))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    widths = [max(display.width_of(row[column]) for row in rows) for column in range(4)]
     for catalog, name, status, took, detail in rows:
-        cells = f"{catalog:<{widths[0]}}  {name:<{widths[1]}}  {status:<{widths[2]}}  {took:>{widths[3]}}  {detail}"
-        yield cells.rstrip()
+        cells = map(display.padded, (catalog, name, status), widths)
+        yield "  ".join((*cells, took.rjust(widths[3]), detail)).rstrip()

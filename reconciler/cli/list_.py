@@ -75,7 +75,7 @@ def _aligned_lines(tables: Sequence[ListedTable]) -> list[str]:
     ]
     widths = [max(map(display.width_of, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(text + " " * (width - display.width_of(text)) for text, width in cells if width).rstrip()
+        "  ".join(display.padded(text, width) for text, width in cells if width).rstrip()
         for cells in (zip(row, widths, strict=True) for row in rows)
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -15,8 +17,11 @@ PLAN_SUFFIX = ".json"
 
 
 def print_line(text: str, *, err: bool = False) -> None:
-    """Print one line on stdout or stderr, with control characters escaped."""
-    click.echo(display.message(text), err=err)
+    """Print one line on stdout or stderr, with control characters escaped; a terminal has it under its own indent."""
+    text = display.message(text)
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    for line in display.hang(text, shutil.get_terminal_size().columns) if is_terminal else [text]:
+        click.echo(line, err=err)
 
 
 def print_progress(text: str) -> None:

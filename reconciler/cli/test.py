@@ -64,8 +64,7 @@ def command(files: tuple[str, ...], allow_outside: bool, form: str) -> None:
 
 
 def _lines(names: Sequence[str], widths: Sequence[int], failures: Sequence[Failure]) -> Iterator[str]:
-    cells = [name + " " * (width - display.width_of(name)) for name, width in zip(names, widths, strict=True)]
-    yield "  ".join((*cells, "FAILED" if failures else "ok"))
+    yield "  ".join((*map(display.padded, names, widths), "FAILED" if failures else "ok"))
     for failure in failures:
         yield f"        {failure.expectation.source}: {display.printable(_sentence(failure))}"
 

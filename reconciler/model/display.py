@@ -104,6 +104,11 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
+def padded(text: str, width: int) -> str:
+    """Return ``text`` with spaces behind it, so that it takes ``width`` cells; unchanged if it takes more."""
+    return text + " " * (width - width_of(text))
+
+
 def shorten(text: str, limit: int) -> str:
     """Return ``text`` in at most ``limit`` cells, shortened in the middle."""
     if width_of(text) <= limit:
@@ -124,12 +129,19 @@ def _fitting_prefix(text: str, room: int) -> str:
     return text
 
 
-def wrap(text: str, room: int) -> Sequence[str]:
-    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible."""
+def wrap(text: str, room: int, *, break_words: bool = True) -> Sequence[str]:
+    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible.
+
+    Without ``break_words``, a word that takes more has a line of its own.
+    """
     lines: list[str] = []
     while len(_fitting_prefix(text, room)) < len(text):
         start = _fitting_prefix(text, max(room, 2)) or text[0]
         at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
+        if at <= 0 and not break_words:
+            at = text.find(" ", len(start))
+            if at < 0:
+                break
         if at > 0:
             start = text[:at]
         lines.append(start)
@@ -137,6 +149,14 @@ def wrap(text: str, room: int) -> Sequence[str]:
     if text or not lines:
         lines.append(text)
     return lines
+
+
+def hang(text: str, width: int) -> Sequence[str]:
+    """Return ``text`` in lines of at most ``width`` cells, those after the first indented by 4 more than it is."""
+    content = text.lstrip(" ")
+    indent = " " * (len(text) - len(content))
+    first, *others = wrap(content, max(width - len(indent) - 4, 8), break_words=False)
+    return [indent + first, *(f"{indent}    {part}" for part in others)]
 
 
 def count(number: int, noun: str) -> str:

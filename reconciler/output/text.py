@@ -1,7 +1,7 @@
 """Render a plan for a terminal or a log: by catalog, in aligned columns.
 
 Only lancens' own text can start a line or colour it: names and values are escaped, and lines that are too long are
-broken here, with an indent, not by the terminal.
+broken here, with an indent, not by the terminal. Only code to copy stays whole, if it cannot look like a row.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
+    Piece,
     ShownField,
     catalog_counts,
     closing_line,
@@ -25,7 +26,9 @@ from reconciler.output.wording import (
     field_changes,
     headline,
     labelled_location,
+    note_pieces,
     outcome_of,
+    remedy_pieces,
     set_fields,
     style_of,
     where_line_of,
@@ -69,10 +72,6 @@ def render_text(
     writer = _TextWriter(plan, full, width, removal_notes)
     paint = _painter() if color else _plain
     return "".join(f"{paint(line)}\n" for line in (writer.summary_lines() if summary else writer.lines()))
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - display.width_of(text))
 
 
 def _plain(line: Line) -> str:
@@ -160,12 +159,12 @@ class _TextWriter:
         counted = [*catalog_counts(self._plan)]
         longest = min(max((display.width_of(name) for name, _ in counted), default=0), _WIDEST_NAME)
         for name, numbers in counted:
-            yield from self._paragraph(f"{_padded(name, longest)}{_GAP}{numbers}", "", "heading")
+            yield from self._paragraph(f"{display.padded(name, longest)}{_GAP}{numbers}", "", "heading")
         entries = in_reading_order(self._plan)
         addresses = [display.address(entry.catalog, *entry.identifier) for entry in entries]
         longest = min(max(map(display.width_of, addresses), default=0), _WIDEST_NAME)
         for entry, address in zip(entries, addresses, strict=True):
-            row = f"{_padded(address, longest)}{_GAP}{outcome_of(entry, self._plan)}"
+            row = f"{display.padded(address, longest)}{_GAP}{outcome_of(entry, self._plan)}"
             yield from self._paragraph(row, f"{_MARGIN}{entry.symbol} ", style_of(entry))
         if self._plan.notes:
             yield from self._paragraph(f"{count(len(self._plan.notes), 'note')} left out.", _MARGIN, "quiet")
@@ -192,7 +191,7 @@ class _TextWriter:
             yield from self._change_details(entry)
         elif isinstance(entry, Blocked):
             yield from self._paragraph(display.printable(entry.reason), _INDENT)
-            yield from self._paragraph(display.printable(entry.remedy), f"{_INDENT}-> ", "change")
+            yield from self._prose_and_code(remedy_pieces(entry), f"{_INDENT}-> ", "change")
         else:
             yield from self._quiet_lines(display.printable(entry.reason))
 
@@ -238,8 +237,7 @@ class _TextWriter:
                 yield [head, (part, "")]
                 head = (_BEFORE_NAME, "")
             name = ""
-        padding = " " * (widths.name - display.width_of(name))
-        start: list[Span] = [head, (name + padding + _GAP, ""), (row.word, row.style)]
+        start: list[Span] = [head, (display.padded(name, widths.name) + _GAP, ""), (row.word, row.style)]
         indent = " " * (len(_BEFORE_NAME) + widths.name + len(_GAP) + widths.word + len(_GAP))
         if widths.headline is None:
             fits = len(indent) + display.width_of(row.source) <= self._cells_left(0)
@@ -249,8 +247,8 @@ class _TextWriter:
                 yield from self._quiet_lines(row.source)
             return
         first, *others = display.wrap(row.headline, max(widths.headline, 1))
-        tail = " " * (widths.headline - display.width_of(first)) + _GAP + row.source
-        yield [*start, (gap + first, ""), (tail if row.source else "", "quiet")]
+        source = _GAP + row.source if row.source else ""
+        yield [*start, (gap + display.padded(first, widths.headline), ""), (source, "quiet")]
         yield from ([(indent + part, "")] for part in others)
 
     # ---- below a row ---------------------------------------------------------------------------------------------
@@ -305,6 +303,18 @@ class _TextWriter:
             yield [(lead, style), (part, style)]
             lead = indent
 
+    def _prose_and_code(self, pieces: Iterable[Piece], lead: str, style: str = "", title: str = "") -> Iterator[Line]:
+        """Yield pieces after ``title``: prose as paragraphs, and each line of code whole, so that it can be copied."""
+        indent = " " * (len(lead) + 2 * _DEEPER)
+        for prose, code in pieces:
+            if prose:
+                yield from self._paragraph(title + display.printable(prose), lead, style)
+            title, lead = "", " " * len(lead)
+            for line in map(display.message, code):
+                # Where a terminal breaks a line, spaces in it could look like the margin of a row.
+                parts = display.wrap(line, self._cells_left(len(indent))) if _MARGIN in line else [line]
+                yield from ([(indent + part, style)] for part in parts)
+
     def _note_lines(self) -> Iterator[Line]:
         notes = self._plan.notes
         if not notes:
@@ -312,7 +322,7 @@ class _TextWriter:
         yield [("Notes", "heading")]
         listed = self._omissions.first(notes, _NOTES_SHOWN)
         for note in listed:
-            yield from self._paragraph(f"{display.name(note.catalog)}: {display.printable(note.message)}", _MARGIN)
+            yield from self._prose_and_code(note_pieces(note), _MARGIN, title=f"{display.name(note.catalog)}: ")
         if len(listed) < len(notes):
             unlisted = count(len(notes) - len(listed), "more note")
             yield [(f"{_MARGIN}and {unlisted}", "quiet")]

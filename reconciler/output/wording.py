@@ -5,21 +5,27 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import zip_longest
+from typing import Protocol, TypeAlias
 
 from reconciler.model import display, locations
 from reconciler.model.display import count
 from reconciler.model.figures import total_size
+from reconciler.model.reasons import Params
 from reconciler.model.redaction import REDACTED, redact_properties, redact_value
 from reconciler.output.omissions import Omissions
-from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
-from reconciler.planner.plan import ManifestRef, Plan, Summary
+from reconciler.planner.entries import Action, Blocked, Change, Note, Protection, UpkeepJob
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, Summary
 from reconciler.planner.views import column_text
 
 Entry = Change | Protection | Blocked
+
+Piece: TypeAlias = tuple[str, Sequence[str]]
+"""Prose, and the lines of code that follow it, to be copied."""
 
 SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", ">": "move", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
@@ -45,6 +51,7 @@ _LOCATION_LABELS = {
 _PROPERTY = "properties."
 _LOCATIONS = ("location", "requested-location", "chosen-location")
 _FIELD_NAMES = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
+_NEXT_CALL = re.compile(r"; (?=ds\.)")
 
 
 def entries_of(plan: Plan) -> list[Entry]:
@@ -128,8 +135,8 @@ def outcome_of(entry: Entry, plan: Plan) -> str:
     return f"{outcome}, pending before" if entry.key in plan.pending else outcome
 
 
-def closing_line(plan: Plan) -> str:
-    """Return the last line: the counts of the plan."""
+def closing_line(plan: Plan, *, zeros: bool = True) -> str:
+    """Return the last line: the counts of the plan, with or without those that are zero."""
     if plan.options.maintain:
         return _jobs_line(plan)
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
@@ -142,9 +149,9 @@ def closing_line(plan: Plan) -> str:
         matching = f"{'What was selected of ' if is_part else ''}{objects} {verb} the manifest"
         only_there = f"; {count(unnamed, 'more table')} only in the catalogs" if unnamed else ""
         return f"No changes. {matching}{only_there}.{protected}"
-    listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
-    blocked = f"; {len(plan.blocked):,} blocked" if plan.blocked else ""
-    return f"Plan: {listed}{blocked}.{protected} No data is deleted."
+    listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan) if number or zeros)
+    blocked = f"{len(plan.blocked):,} blocked" if plan.blocked else ""
+    return f"Plan: {'; '.join(filter(None, (listed, blocked)))}.{protected} No data is deleted."
 
 
 def _jobs_line(plan: Plan) -> str:
@@ -244,6 +251,13 @@ def where_line_of(plan: Plan, omissions: Omissions) -> str:
     return where_line(plan.manifest, plan.catalogs, omissions, plan.options.select, plan.options.exclude)
 
 
+def content_of(catalog: CatalogSummary) -> str:
+    """Return how much was read in a catalog."""
+    numbers = ((catalog.namespaces, "namespace"), (catalog.tables, "table"))
+    read = " and ".join(count(number, noun) for number, noun in numbers if number)
+    return f"{read} read" if read else "empty"
+
+
 def read_line(plan: Plan) -> str:
     """Return the sentence about what was read, for progress on stderr."""
     parts = (
@@ -252,6 +266,30 @@ def read_line(plan: Plan) -> str:
         for catalog in plan.catalogs
     )
     return f"Read {count(len(plan.catalogs), 'catalog')}: {' · '.join(parts)}"
+
+
+# ---- texts with code -------------------------------------------------------------------------------------------------
+
+
+def remedy_pieces(entry: Blocked) -> Iterator[Piece]:
+    """Yield the remedy of a blocked object, with its calls apart."""
+    return _pieces(entry.remedy, entry.params, "code", "rename_code")
+
+
+def note_pieces(note: Note) -> Iterator[Piece]:
+    """Yield the text of a note, with the calls or the lines for the manifest apart."""
+    return _pieces(note.message, note.params, "code", "write")
+
+
+def _pieces(text: str, params: Params, *keys: str) -> Iterator[Piece]:
+    """Yield the prose of ``text`` and the lines of the parameters ``keys`` in it."""
+    values = sorted((str(value) for key, value in params.items() if key in keys and value), key=len, reverse=True)
+    if not values:
+        yield text, ()
+        return
+    parts = re.split(f"`?({'|'.join(map(re.escape, values))})`?[;,.]? ?", text)
+    for prose, code in zip_longest(parts[::2], parts[1::2], fillvalue=""):
+        yield prose.rstrip(), _NEXT_CALL.split(code) if code else ()
 
 
 # ---- details of one entry --------------------------------------------------------------------------------------------

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from reconciler.auditor.document import AuditDocument
 from reconciler.auditor.records import Severity
+from reconciler.auditor.rules.rule import first_few
 from reconciler.model import figures
 from reconciler.model.display import count
 from reconciler.output.omissions import Omissions
 from reconciler.output.wording import where_line
+from reconciler.report.grouping import group_findings
 
 _MAX_LISTED = 10
 
@@ -43,21 +46,25 @@ def summary_lines(document: AuditDocument) -> Iterator[str]:
 
 
 def worst_lines(document: AuditDocument) -> Iterator[str]:
-    """Yield the most severe findings with their remedies, as many as fit a terminal."""
-    severe = [finding for finding in document.findings if finding.severity is not Severity.NOTE]
-    for finding in severe[:_MAX_LISTED]:
+    """Yield the most severe findings with their remedies, equal ones once, as many as fit a terminal."""
+    groups = group_findings(finding for finding in document.findings if finding.severity is not Severity.NOTE)
+    for group in groups[:_MAX_LISTED]:
+        addresses = first_few([finding.address for finding in group.findings])
         yield ""
-        yield f"{finding.severity.value}: {finding.rule}: {finding.address}"
-        yield f"  {finding.reason}"
-        yield f"  {finding.remedy}"
-    if len(severe) > _MAX_LISTED:
+        yield f"{group.first.severity.value}: {group.first.rule}: {addresses}"
+        yield f"  {group.reason}"
+        yield f"  {group.remedy}"
+    if more := sum(len(group.findings) for group in groups[_MAX_LISTED:]):
         yield ""
-        yield f"and {len(severe) - _MAX_LISTED:,} more errors and warnings, which --out DIR writes to a report"
+        yield f"and {more:,} more errors and warnings, which --out DIR writes to a report"
 
 
 def remark_lines(document: AuditDocument) -> Iterator[str]:
-    """Yield the notes and the failures, as many as fit a terminal."""
-    failures = [f"{failure.address}: {failure.message}" for failure in document.failures]
+    """Yield the notes and the failures, equal ones once, as many as fit a terminal."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for failure in document.failures:
+        places[failure.message].append(failure.address)
+    failures = [f"{first_few(addresses)}: {message}" for message, addresses in places.items()]
     for lines in (document.notes, failures):
         yield from lines[:_MAX_LISTED]
         if len(lines) > _MAX_LISTED:

@@ -235,3 +235,29 @@ def removals(number: int) -> Plan:
         for one in range(number)
     ]
     return small_plan().model_copy(update={"changes": tuple(gone), "guards": (), "notes": ()})
+
+
+LONG = "s3://a-bucket-with-a-long-name/features/eu/customers/orders.lance"
+
+
+def held(name: str, location: str = LONG) -> Blocked:
+    """Return a table whose data needs two calls."""
+    calls = (
+        f'ds = lance.dataset("{location}")',
+        'ds.alter_columns({"path": "amount", "data_type": pa.int64()})',
+        'ds.drop_columns(["x"])',
+    )
+    return Blocked(
+        catalog="lake",
+        kind="table",
+        identifier=("features", name),
+        code=ReasonCode.OTHER_COLUMNS,
+        params={
+            "location": location,
+            "differences": ("`amount` is int32, the block says int64",),
+            "lines": ("{name: amount, type: int32}",),
+            "code": "; ".join(calls),
+            "rewritten": ("amount",),
+        },
+        location=location,
+    )

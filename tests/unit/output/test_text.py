@@ -12,7 +12,7 @@ from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.views import FieldChange, ObjectView
 from tests.strategies import HOSTILE
-from tests.unit.output.examples import at, change, large_plan, removals, small_plan, view
+from tests.unit.output.examples import LONG, at, change, held, large_plan, removals, small_plan, view
 
 EXPECTED = """\
 feature-store (env = prod) on lake (dir, s3://lake) and prod (glue, eu-west-1)
@@ -310,3 +310,32 @@ def test_names_are_shown_safely(name: str, safe: str) -> None:
 def test_no_two_names_look_the_same() -> None:
     names = [*HOSTILE, *(repr(name)[1:-1] for name in HOSTILE), *(name.strip() for name in HOSTILE)]
     assert len({display.name(name) for name in names}) == len(set(names))
+
+
+@pytest.mark.parametrize("width", [60, 100, None])
+def test_each_call_of_a_remedy_can_be_copied_from_a_line_of_its_own(width: int | None) -> None:
+    text = render(plan_of().model_copy(update={"blocked": (held("orders"),)}), "text", width=width)
+    lines = text[text.index("-> ") :].partition("\n\n")[0].splitlines()
+    start = next(number for number, line in enumerate(lines) if "ds = " in line)
+    assert [line.strip() for line in lines[start:]] == [
+        f'ds = lance.dataset("{LONG}")',
+        'ds.alter_columns({"path": "amount", "data_type": pa.int64()})',
+        'ds.drop_columns(["x"])',
+        "that rewrites `amount`",
+    ]
+    assert all(line.startswith(" " * 11) for line in lines[1:])
+
+
+def test_a_location_with_spaces_cannot_look_like_a_row() -> None:
+    """A terminal breaks a line that is too long at any place, and starts the rest at its margin."""
+    blocked = held("orders", f"s3://{'b' * 60}{'  + features/eu  create' * 9}")
+    text = render(plan_of().model_copy(update={"blocked": (blocked,)}), "text", width=60)
+    assert max(len(line) for line in text.splitlines() if "+ features/eu" in line) <= 60
+
+
+def test_the_line_for_a_rename_stands_alone() -> None:
+    write = "moved: [{from: features/people, to: features/clients}]"
+    params = {"name": "a", "other": "b", "does": "deregister", "other_does": "create", "write": write}
+    note = Note.model_validate({"catalog": "lake", "code": NoteCode.RENAME_LIKELY, "params": params})
+    lines = render(plan_of().model_copy(update={"notes": (note,)}), "text", width=40).splitlines()
+    assert write in [line.strip() for line in lines]
