@@ -159,21 +159,27 @@ class CatalogSection:
         return ", pending before this change" if self.is_pending else ""
 
 
-def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[CatalogSection, ...]:
-    """Return the sections of a plan, with rows of several catalogs first; ``full`` folds nothing.
+def sections(
+    plan: Plan, omissions: Omissions, *, full: bool = False, most_blocked: int = _FOLD_EQUAL_OVER
+) -> tuple[CatalogSection, ...]:
+    """Return the sections of a plan, with rows of several catalogs first; those that were pending before come last.
 
-    Those that were pending before come last.
+    ``full`` folds nothing; else more than ``most_blocked`` equal blocked objects fold.
     """
+    limit = None if full else most_blocked
     own = [entry for entry in entries_of(plan) if entry.key not in plan.pending]
     pending = [entry for entry in entries_of(plan) if entry.key in plan.pending]
-    later = _sections(plan.model_copy(update={"waiting": ()}), pending, omissions, full=full)
-    return (*_sections(plan, own, omissions, full=full), *(replace(section, is_pending=True) for section in later))
+    later = _sections(plan.model_copy(update={"waiting": ()}), pending, omissions, limit)
+    return (*_sections(plan, own, omissions, limit), *(replace(section, is_pending=True) for section in later))
 
 
-def _sections(plan: Plan, entries: Iterable[Entry], omissions: Omissions, *, full: bool) -> tuple[CatalogSection, ...]:
+def _sections(
+    plan: Plan, entries: Iterable[Entry], omissions: Omissions, most_blocked: int | None
+) -> tuple[CatalogSection, ...]:
     rows: defaultdict[str | None, list[PlanRow]] = defaultdict(list)
     ordered = sorted(entries, key=_sort_key)
-    for row in ordered if full else sorted(_fold_equal(ordered), key=lambda row: _sort_key(first_of(row))):
+    folded = ordered if most_blocked is None else _fold_equal(ordered, most_blocked)
+    for row in sorted(folded, key=lambda row: _sort_key(first_of(row))):
         rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
     waiting = {
@@ -253,7 +259,7 @@ def _sort_key(entry: Entry) -> tuple[int, Identifier, int, str]:
 # ---- folding ---------------------------------------------------------------------------------------------------------
 
 
-def _fold_equal(entries: Sequence[Entry]) -> Iterator[PlanRow]:
+def _fold_equal(entries: Sequence[Entry], most_blocked: int) -> Iterator[PlanRow]:
     """Yield a :class:`FoldedRow` for each large group of equal entries, and the other entries, unsorted."""
     equal: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     fold_removals = sum(_rank(entry) == _REMOVALS for entry in entries) > REMOVALS_SHOWN
@@ -261,8 +267,9 @@ def _fold_equal(entries: Sequence[Entry]) -> Iterator[PlanRow]:
         # Removals fold within a namespace, if there are many; else ``entry.key``, which is unique, keeps them apart.
         namespace = (entry.catalog, entry.identifier[:-1]) if _rank(entry) == _REMOVALS else None
         equal[entry.key if namespace and not fold_removals else (namespace, _equality_key(entry))].append(entry)
+    most = {_REMOVALS: _NAMES_SHOWN, _BLOCKED: most_blocked}
     for group in equal.values():
-        if len(group) > (_NAMES_SHOWN if _rank(group[0]) == _REMOVALS else _FOLD_EQUAL_OVER):
+        if len(group) > most.get(_rank(group[0]), _FOLD_EQUAL_OVER):
             yield FoldedRow(group, _without_own_names(_with_shared_values(group)))
         else:
             yield from group

@@ -32,13 +32,15 @@ from reconciler.planner.plan import Plan
 
 _OPEN_ENTRIES_UP_TO = 40
 _OPEN_GROUPS_UP_TO = 300
+_OPEN_NOTES_UP_TO = 8
+_OPEN_IN_FOLD_UP_TO = 10
 
 _Tallies = Iterator[tuple[str, str, int]]
 
 
 def render_html(plan: Plan, *, summary: bool, removal_notes: Mapping[Key, str]) -> str:
     """Return the page, as a ``summary`` without details; ``removal_notes`` are about data of deregistered tables."""
-    total, plan_sections = len(entries_of(plan)), sections(plan, Omissions(may_cut=False))
+    total, plan_sections = len(entries_of(plan)), sections(plan, Omissions(may_cut=False), most_blocked=1)
 
     def is_open(entry: Entry) -> bool:
         return is_risky(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(field_changes(entry) or column_changes(entry)))
@@ -47,6 +49,7 @@ def render_html(plan: Plan, *, summary: bool, removal_notes: Mapping[Key, str]) 
         __package__,
         "plan",
         plan=plan,
+        notes=sorted(plan.notes, key=lambda note: "write" not in note.params),  # what to write comes first
         total=total,
         summary=summary,
         catalog_counts=[*catalog_counts(plan)] if summary else (),
@@ -55,8 +58,10 @@ def render_html(plan: Plan, *, summary: bool, removal_notes: Mapping[Key, str]) 
         approval=approval_line(plan_sections),
         catalogs=[(section, [*_groups(section.rows)]) for section in plan_sections],
         catalog_names=sorted({entry.catalog for entry in entries_of(plan)}),
+        notes_open=_OPEN_NOTES_UP_TO,
         groups_open=total <= _OPEN_GROUPS_UP_TO,
         is_open=is_open,
+        is_open_in=lambda fold: "code" in fold.common.params and len(fold.entries) <= _OPEN_IN_FOLD_UP_TO,
         removal_notes=removal_notes,
     )
 

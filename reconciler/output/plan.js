@@ -3,6 +3,13 @@
 // filtered page can be linked to.
 (() => {
   const byId = (id) => document.getElementById(id);
+  document.documentElement.classList.add("scripted");
+  document.addEventListener("click", ({ target }) => {
+    if (!target.matches(".copy")) return;
+    getSelection().selectAllChildren(target.previousElementSibling);
+    target.textContent = document.execCommand("copy") ? "Copied" : "Selected"; // also in a frame, which has no clipboard
+  });
+
   const toolbar = document.querySelector(".toolbar");
   if (!toolbar) return;
   toolbar.hidden = false;

@@ -99,12 +99,14 @@ def _environment(loader: BaseLoader, finalize: Callable[[object], object] | None
     )
     environment.filters |= {
         "address": _address,
+        "breaking": _breaking,
         "key": display.key,
+        "message": display.message,
         "name": display.name,
         "printable": display.printable,
         "value": display.value,
     }
-    environment.globals |= {"count": display.count, "wording": wording}
+    environment.globals |= {"count": display.count, "ellipsis": display.ELLIPSIS, "wording": wording}
     return environment
 
 
@@ -116,6 +118,11 @@ def _sentence(text: str) -> Markup:
     """Return foreign prose as markup in which text in backticks is code."""
     escaped = str(escape(display.printable(text)))
     return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it is escaped
+
+
+def _breaking(text: str) -> Markup:
+    """Return text as markup that a browser breaks after slashes, rather than inside a word."""
+    return Markup(re.sub(r"(?<![<:/])/(?=\w)", "/<wbr>", escape(text)))  # noqa: S704 - it is escaped
 
 
 def _encode_prose(value: object) -> Markup:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -9,14 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
 from reconciler.output.wording import entries_of
-from reconciler.planner.entries import Action, Blocked
+from reconciler.planner.entries import Action, Blocked, Note
 from reconciler.planner.plan import Plan
 from tests.strategies import HOSTILE, plans
-from tests.unit.output.browser import visit
-from tests.unit.output.examples import change, large_plan, small_plan, view
+from tests.unit.output.browser import driven, visit
+from tests.unit.output.examples import change, held, large_plan, small_plan, view
 
 OWN_TAGS = frozenset(
     (
@@ -37,6 +36,8 @@ OWN_TAGS = frozenset(
             "b",
             "bdi",
             "code",
+            "pre",
+            "wbr",
             "del",
             "ins",
         ),
@@ -82,7 +83,7 @@ def test_what_is_blocked_or_removed_comes_first_and_is_open() -> None:
     entries = re.findall('<details class="entry [a-z-]*" [^>]*>', groups[0])
     assert sum(entry.endswith(" open>") for entry in entries) == 2
     assert "3,104,221 rows" in groups[0]
-    assert blocked.remedy in html.unescape(groups[0])
+    assert "write another <code>location:</code> in its block" in groups[0]
     others = "".join(groups[1:])
     assert not re.search('<span class="word">(blocked|deregister)', others)
 
@@ -185,4 +186,46 @@ def test_a_difference_can_be_unfolded(tmp_path: Path) -> None:
     gone = change("lake", "a/b", small_plan().changes[-1].action, view("s3://b/t", tier="gold"), None, "gone")
     page = render(plan.model_copy(update={"changes": (*plan.changes, gone)}), "html")
     assert "<bdi>tier</bdi><td><del>gold</del><td>" in page
-    assert "data stays at <code>s3://b/t</code>" in page
+    assert "data stays at <code>s3://b/<wbr>t</code>" in page
+
+
+def test_equal_blocked_objects_are_one_group_with_the_calls_of_each() -> None:
+    locations = [f"s3://b/{name}.lance" for name in ("orders", "items")]
+    blocked = tuple(held(location[7:-6], location) for location in locations)
+    page = Page(text := render(small_plan().model_copy(update={"blocked": blocked}), "html"))
+    [group] = [part for part in text.split('<details class="group"') if "2 tables" in part]
+    assert group.count("or change the data:") == 1
+    assert group.count('<button type="button" class="copy">') == 2
+    assert [location for location in locations if f"lance.dataset(&#34;{location}&#34;)\n" not in group] == []
+    assert page.classes["entry"] == len(small_plan().changes) + 1 + 2
+
+
+def test_what_is_to_be_written_is_the_first_note_and_stands_above_the_changes() -> None:
+    rename = Note(
+        catalog="prod",
+        code=NoteCode.RENAME_LIKELY,
+        params={"name": "a", "other": "b", "does": "deregister", "other_does": "create", "write": "moved: [x]"},
+    )
+    plan = small_plan()
+    page = render(plan.model_copy(update={"notes": (*plan.notes, rename)}), "html")
+    parts = ["<pre>moved: [x]</pre>", "are not managed by", '<section class="catalog"']
+    assert sorted(parts, key=page.index) == parts
+
+
+def test_the_page_has_no_count_of_nothing() -> None:
+    plan = small_plan()
+    empty = plan.catalogs[0].model_copy(update={"namespaces": 0, "tables": 0})
+    page = render(plan.model_copy(update={"catalogs": (empty, plan.catalogs[1])}), "html")
+    assert not re.search(r"\b0 (?!auto)", page.partition("<header")[2].partition("<footer")[0])
+
+
+@pytest.mark.end_to_end
+def test_a_press_of_the_button_copies_the_calls(tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    page.write_text(render(small_plan().model_copy(update={"blocked": (held("orders"),)}), "html"), encoding="utf-8")
+    with driven(tmp_path) as browser:
+        browser.open(page)
+        selected = browser.evaluate("document.querySelector('.copy').click() ?? getSelection().toString()")
+        assert browser.evaluate("document.querySelector('.copy').textContent") in ("Copied", "Selected")
+        assert selected.splitlines()[1] == 'ds.alter_columns({"path": "amount", "data_type": pa.int64()})'
+        assert browser.faults == []
