@@ -16,7 +16,7 @@ from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.ownership import owner_of
 from reconciler.planner.facts import EntryColumns
-from reconciler.storage import Files, Index, Recovery
+from reconciler.storage import NO_DEFECTS, Defects, Files, Index, Recovery
 
 OWNER = "owner"
 """The property with the owner of a table, or of the tables in a namespace."""
@@ -65,6 +65,7 @@ class LocationContent:
         committed: the time of the commit, in UTC.
         small_fragments: the number of small fragments; None if it is unknown.
         indices: the indices.
+        defects: what its manifest contradicts itself in.
         unversioned: whether there are data files without any version of a dataset.
         files: the listed files; None if they were not listed.
         recovery: of a dataset that cannot be opened, what can still be read.
@@ -85,6 +86,7 @@ class LocationContent:
     committed: datetime | None = None
     small_fragments: int | None = None
     indices: tuple[Index, ...] | None = None
+    defects: Defects = NO_DEFECTS
     unversioned: bool = False
     files: Files | None = None
     recovery: Recovery | None = None

@@ -223,6 +223,7 @@ def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], de
         bases=storage.places_elsewhere(location, dataset),
         small_fragments=storage.small_fragments_of(dataset, lists_files=depth is Depth.FILES),
         indices=storage.indices_of(dataset),
+        defects=storage.defects_of(dataset),
         files=storage.files_of(dataset, location, options) if depth is Depth.FILES else None,
     )
 

@@ -29,6 +29,7 @@ from reconciler.storage.dataset_writes import (
     is_fresh,
     write_stream,
 )
+from reconciler.storage.defects import NO_DEFECTS, Defects, defects_of
 from reconciler.storage.files import (
     DEEPEST,
     DirectoryContent,

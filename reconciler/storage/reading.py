@@ -26,6 +26,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import DatasetVersion, Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
+from reconciler.storage.defects import formats_of, shared_fields
 from reconciler.storage.files import contains, content_of, list_directory, version_of
 from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset, places_elsewhere
 from reconciler.storage.pylance import (
@@ -157,13 +158,7 @@ def cleanup_of(dataset: Any) -> AutoCleanup | None:
 
 def has_statistics(dataset: Any) -> bool:
     """Return whether pylance knows the bytes of columns; for files of format 0.1 it says 0."""
-    files = (file for fragment in dataset.get_fragments() for file in fragment.data_files())
-    return dataset.data_storage_version != LEGACY_FORMAT and not any(map(is_legacy, files))
-
-
-def is_legacy(file: Any) -> bool:
-    """Return whether a data file has the format 0.1, which has no version 0.3: that is what 2.0 was called first."""
-    return (file.file_major_version, file.file_minor_version) < (0, 3)
+    return dataset.data_storage_version != LEGACY_FORMAT and True not in formats_of(dataset.get_fragments())
 
 
 def repair_of(dataset: Any) -> str | None:
@@ -172,13 +167,10 @@ def repair_of(dataset: Any) -> str | None:
     The manifest tells; pylance's `validate()` finds more, in the footers of files. With its next commit, pylance 14
     gives new ids to fields that share one. Files that were written just before keep the old ids: as columns of nulls.
     """
-    formats = set[bool]()
-    for fragment in dataset.get_fragments():
-        files = fragment.data_files()
-        formats.update(map(is_legacy, files))
-        ids = [number for file in files for number in file.fields if number >= 0]
-        if len(ids) > len({*ids}):
-            return f"fields of fragment {fragment.fragment_id} share an id, as pylance 0.10 wrote them"
+    fragments = dataset.get_fragments()
+    for number in shared_fields(fragments):
+        return f"fields of fragment {number} share an id, as pylance 0.10 wrote them"
+    formats = formats_of(fragments)
     if formats and formats != {dataset.data_storage_version == LEGACY_FORMAT}:
         return "its files are of format 0.1 and of later ones, or of others than the dataset says"
     return None

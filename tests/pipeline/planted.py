@@ -25,6 +25,15 @@ import pyarrow as pa
 from reconciler.model.names import Identifier, address
 from reconciler.model.ownership import KEYS, MANAGED_BY
 from tests.catalogs.hive.raw import plain_table, raw
+from tests.unit.pipeline.lossy import (
+    committed,
+    mix_formats,
+    overlap_segments,
+    segmented,
+    share_fragment_id,
+    swap_fragment_ids,
+)
+from tests.unit.test_old_data import OLD_DATA
 
 __all__ = ["DEFECTS", "LIMITS", "NAME", "ODD", "Catalog", "Planted", "Prototypes", "plant", "tree_of"]
 
@@ -90,6 +99,10 @@ class Prototypes:
         outdated = self._write("outdated", 100)
         lance.dataset(outdated).create_scalar_index("id", "BTREE")
         lance.write_dataset(_rows(MANY_ROWS), outdated, mode="append")
+        for name in ("duplicate_fields", "miscounted"):
+            shutil.copytree(OLD_DATA / f"{name}.lance", folder / name)
+        committed(folder / "made").rename(folder / "committed")
+        segmented(folder / "made").rename(folder / "segmented")
         schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
         blobs = pa.table([pa.array([1]), lance.blob_array([b"x" * 100_000])], schema=schema)
         lance.write_dataset(blobs, str(folder / "blobs"), data_storage_version="2.2")
@@ -351,6 +364,29 @@ class Catalog:
     def without_versions(self) -> None:
         self._damaged("unversioned-data", "plain", lambda place: shutil.rmtree(place / "_versions"))
 
+    def _contradicting(self, rule: str, prototype: str) -> None:
+        """Enter a dataset as pylance 0.8 or 0.10 left it, which is stale, too."""
+        self._of_kind(rule, prototype)
+        self.expect("stale", [*self.entries][-1])
+
+    def shared_fields(self) -> None:
+        self._contradicting("shared-field-ids", "duplicate_fields")
+
+    def miscounted(self) -> None:
+        self._contradicting("wrong-row-counts", "miscounted")
+
+    def shared_fragments(self) -> None:
+        self._damaged("fragment-ids", "committed", share_fragment_id)
+
+    def unsorted_fragments(self) -> None:
+        self._damaged("fragment-ids", "committed", swap_fragment_ids)
+
+    def mixed_formats(self) -> None:
+        self._damaged("mixed-formats", "committed", mix_formats)
+
+    def overlapping_index(self) -> None:
+        self._damaged("overlapping-index", "segmented", overlap_segments)
+
     def _of_kind(self, rule: str, prototype: str, **expect: Any) -> None:
         identifier, place = self.new()
         self.owned(identifier, self.dataset(place, prototype))
@@ -508,6 +544,12 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.broken_branch,
     Catalog.clone_without_its_original,
     Catalog.without_versions,
+    Catalog.shared_fields,
+    Catalog.miscounted,
+    Catalog.shared_fragments,
+    Catalog.unsorted_fragments,
+    Catalog.mixed_formats,
+    Catalog.overlapping_index,
     Catalog.crumbs,
     Catalog.rewritten,
     Catalog.wasteful,

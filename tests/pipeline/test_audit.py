@@ -94,11 +94,10 @@ def test_the_figures_are_those_of_the_datasets(audited: Audited) -> None:
         dataset = lance.dataset(table.location.removeprefix("file:").removeprefix("file-object-store://"))
         assert (table.rows, table.version) == (dataset.count_rows(), dataset.version)
         assert table.fragments == len(dataset.get_fragments())
-    for distribution in (document.sizes, document.ages):
-        assert sum(bin_.tables for bin_ in distribution.bins) == len(
-            [t for t in document.tables if t.bytes is not None]
-        )
-        assert distribution.unknown == len([table for table in document.tables if table.bytes is None])
+    for distribution, figure in ((document.sizes, "bytes"), (document.ages, "committed")):
+        known = [table for table in document.tables if getattr(table, figure) is not None]
+        assert sum(bin_.tables for bin_ in distribution.bins) == len(known)
+        assert distribution.unknown == len(document.tables) - len(known)
 
 
 def test_findings_are_counted_as_they_are_listed(audited: Audited) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.auditor.document import Finding
 from reconciler.auditor.records import TableRecord
-from reconciler.auditor.rules import drift, entries, locations, stored, upkeep
+from reconciler.auditor.rules import drift, entries, integrity, locations, stored, upkeep
 from reconciler.auditor.rules.rule import LIMITS, Rule, RuleLimits
 from reconciler.model.desired import Source
 from reconciler.model.errors import LancensError
@@ -19,7 +19,7 @@ __all__ = ["LIMITS", "RULES", "Rule", "RuleLimits", "check", "rules_to_apply", "
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
-    for module in (stored, locations, entries, drift, upkeep)
+    for module in (stored, integrity, locations, entries, drift, upkeep)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from reconciler.auditor.records import Severity, TableRecord
+from reconciler.model import locations
 
 _MOST_NAMED = 3
 
@@ -88,3 +90,15 @@ def first_few(texts: Sequence[str], separator: str = ", ") -> str:
     """Return the first few of ``texts`` as one text, and the number of the others, as ``a, b, c and 7 more``."""
     more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED:,} more"
     return separator.join(texts[:_MOST_NAMED]) + more
+
+
+def dataset_call(record: TableRecord, **arguments: object) -> str:
+    """Return the call that opens a table's dataset, as a user types it."""
+    keywords = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    return f"lance.dataset({quoted_location(record)}{keywords})"
+
+
+def quoted_location(record: TableRecord, *names: str) -> str:
+    """Return the table's location, or what is below it, as a user types it."""
+    location = locations.redact(locations.pylance_uri(record.location or ""))
+    return json.dumps(locations.join(location, *names) if names else location, ensure_ascii=False)

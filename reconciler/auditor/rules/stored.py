@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import groupby
 
 from reconciler.auditor.records import LocationContent, Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, first_few, rule
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, dataset_call, first_few, quoted_location, rule
 from reconciler.model import locations, ownership
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
@@ -148,30 +147,18 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-def _dataset_call(record: TableRecord, **arguments: object) -> str:
-    """Return the call that opens a table's dataset, as a user types it."""
-    keywords = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    return f"lance.dataset({_quoted_location(record)}{keywords})"
-
-
-def _quoted_location(record: TableRecord, *names: str) -> str:
-    """Return the table's location, or what is below it, as a user types it."""
-    location = locations.redact(locations.pylance_uri(record.location or ""))
-    return json.dumps(locations.join(location, *names) if names else location, ensure_ascii=False)
-
-
 def _restore_remedy(record: TableRecord, files: Files) -> str:
     """Return how to repair a dataset whose latest version has lost files."""
     indices = [name for name in files.owners if isinstance(name, str)]
     if indices and len(indices) == len(files.owners):
-        drops = " ".join(f"`{_dataset_call(record)}.drop_index({name!r})`" for name in indices)
+        drops = " ".join(f"`{dataset_call(record)}.drop_index({name!r})`" for name in indices)
         return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
     if files.complete_version is None:
         remedy = f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
         return remedy if files.salvage is None else f"{remedy} Without one, {_salvage_call(record, files.salvage)}."
     return (
         f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
-        f"all of its files: `{_dataset_call(record, version=files.complete_version)}.restore()`."
+        f"all of its files: `{dataset_call(record, version=files.complete_version)}.restore()`."
     )
 
 
@@ -182,10 +169,10 @@ def _salvage_call(record: TableRecord, salvage: Salvage) -> str:
     ids = ", ".join(f"*range({run[0]}, {run[-1] + 1})" if len(run) > 2 else str(run)[1:-1] for run in runs)
     commit = f"lance.LanceOperation.Delete([], [{ids}], 'its files are lost'), read_version={salvage.version}"
     kept, lost = (UNKNOWN if rows is None else f"{rows:,}" for rows in (salvage.rows, salvage.lost_rows))
-    no_cleanup = f"turn off its clean-up, `{_dataset_call(record)}.delete_config_keys({[INTERVAL]})`, and "
+    no_cleanup = f"turn off its clean-up, `{dataset_call(record)}.delete_config_keys({[INTERVAL]})`, and "
     return (
         f"{no_cleanup if salvage.cleans_up else ''}commit a version without the {count(len(broken), 'fragment')} "
-        f"that lost files: `lance.LanceDataset.commit({_quoted_location(record)}, {commit})`. It keeps "
+        f"that lost files: `lance.LanceDataset.commit({quoted_location(record)}, {commit})`. It keeps "
         f"{count(salvage.whole, 'fragment')} and removes no file (rows kept: {kept}, lost: {lost})"
     )
 
@@ -238,7 +225,7 @@ def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         yield Verdict(
             f"version {files.missing_version} was committed, and its manifest is gone; readers get version {version}",
             "Restore the newest file below `_versions` from a copy, before anything is written. Without a copy, make "
-            f"version {version} the latest on purpose: `{_dataset_call(record, version=version)}.restore()`.",
+            f"version {version} the latest on purpose: `{dataset_call(record, version=version)}.restore()`.",
         )
 
 
@@ -253,7 +240,7 @@ def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     files = record.stored.files
     if files is not None and files.broken_tags:
         named = [str(tag) for tag in files.broken_tags]
-        deleted = first_few([f"`{_dataset_call(record)}.tags.delete({tag.name!r})`" for tag in files.broken_tags])
+        deleted = first_few([f"`{dataset_call(record)}.tags.delete({tag.name!r})`" for tag in files.broken_tags])
         yield Verdict(
             f"{count(len(named), 'tag')} cannot be read: {first_few(named)}",
             "Restore the version and its files from a copy, before a clean-up removes the rest. A tag that is not "
@@ -273,12 +260,12 @@ def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         broken = files.broken_branches
         back = first_few(
             [
-                f"`{_dataset_call(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
+                f"`{dataset_call(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
                 for branch in broken
                 if branch.complete_version is not None
             ]
         )
-        deleted = first_few([f"`{_dataset_call(record)}.branches.delete({branch.name!r})`" for branch in broken])
+        deleted = first_few([f"`{dataset_call(record)}.branches.delete({branch.name!r})`" for branch in broken])
         yield Verdict(
             f"{'a branch' if len(broken) == 1 else f'{len(broken):,} branches'} cannot be read: "
             f"{first_few([str(branch) for branch in broken])}",
@@ -339,13 +326,13 @@ def _reopen_remedy(record: TableRecord) -> str:
     if recovery is None:
         return "Run the audit again once storage answers, or correct the location or the storage options."
     if recovery.is_mixed and recovery.version is not None:
-        call = f"{_dataset_call(record, version=recovery.version)}.migrate_manifest_paths_v2()"
+        call = f"{dataset_call(record, version=recovery.version)}.migrate_manifest_paths_v2()"
         return f"Its manifests follow two naming schemes: `{call}` gives all of them the newer names."
     if recovery.version is None and recovery.salvage is None:
         return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
     damaged = first_few([f"`_versions/{name}`" for name in recovery.damaged])
     # Every commit reads the latest manifest first, and so does a clone: the damaged one has to go.
-    folder = f"lance.file.LanceFileSession({_quoted_location(record, '_versions')})"
+    folder = f"lance.file.LanceFileSession({quoted_location(record, '_versions')})"
     taken = " ".join(
         f"`{folder}.{call}`"
         for name in recovery.damaged
@@ -353,7 +340,7 @@ def _reopen_remedy(record: TableRecord) -> str:
     )
     back = (
         f"go back to version {recovery.version}, the newest that has all of its files: "
-        f"`{_dataset_call(record, version=recovery.version)}.restore()`"
+        f"`{dataset_call(record, version=recovery.version)}.restore()`"
         if recovery.salvage is None
         else _salvage_call(record, recovery.salvage)
     )

@@ -24,6 +24,7 @@ LIMITS = RuleLimits(datetime.now(UTC))
 OF_DATA = (
     *("dangling", "not-lance", "unreadable", "unversioned-data", "lost-version"),
     *("missing-files", "short-files", "broken-tag", "broken-branch"),
+    *("shared-field-ids", "fragment-ids", "mixed-formats", "wrong-row-counts", "overlapping-index"),
 )
 """The rules about losses of data."""
 _CODE = re.compile(r"`(lance\.[^`]+)`")
@@ -77,6 +78,42 @@ def one(place: Path, pattern: str) -> Path:
 
 def halve(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
+
+
+def patch(place: Path, old: bytes, new: bytes, *, in_indices: bool = False) -> None:
+    """Replace bytes in the latest manifest: those of its indices come first, then a transaction, then the rest.
+
+    Other datasets may share the file.
+    """
+    latest = min((place / "_versions").glob("*.manifest"))
+    content = latest.read_bytes()
+    before, separator, after = content.partition(old) if in_indices else content.rpartition(old)
+    assert separator
+    assert len(old) == len(new)
+    latest.unlink()
+    latest.write_bytes(before + new + after)
+
+
+def share_fragment_id(place: Path) -> None:
+    patch(place, b"\x08\x02\x12", b"\x08\x01\x12")
+
+
+def swap_fragment_ids(place: Path) -> None:
+    for old, new in ((1, 3), (2, 1), (3, 2)):
+        patch(place, bytes((8, old, 0x12)), bytes((8, new, 0x12)))
+
+
+def mix_formats(place: Path) -> None:
+    """Have the second fragment name a file of format 0.1, in a dataset that claims this format."""
+    path = lance.dataset(str(place)).get_fragments()[1].data_files()[0].path.encode()
+    patch(place, b"\x12\x032.2", b"\x12\x030.1")
+    patch(place, path + b"\x12\x01\x00\x1a\x01\x00\x20\x02\x28\x02", path + b"\x12\x01\x00\x1a\x01\x00\x20\x00\x28\x00")
+
+
+def overlap_segments(place: Path) -> None:
+    """Have the second of two segments of an index, of a fragment each, cover the fragment of the first."""
+    bitmap = b"\x3a\x30\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00"
+    patch(place, bitmap + b"\x01\x00", bitmap + b"\x00\x00", in_indices=True)
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
@@ -146,6 +183,14 @@ def committed(folder: Path) -> Path:
     return Path(write(folder / "a.lance", 20, 20, 20).uri)
 
 
+def segmented(folder: Path) -> Path:
+    """A dataset with an index of two segments, of a fragment each."""
+    place = folder / "a.lance"
+    write(place, 20).create_scalar_index("id", "BTREE")
+    write(place, 20).optimize.optimize_indices(num_indices_to_merge=0)
+    return place
+
+
 SHAPES: Mapping[str, Callable[[Path], Path]] = {
-    shape.__name__: shape for shape in (multi_base, branched, cloned, with_blobs, tagged, deleted, committed)
+    shape.__name__: shape for shape in (multi_base, branched, cloned, with_blobs, tagged, deleted, committed, segmented)
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -15,16 +16,23 @@ from reconciler.auditor.storage_probe import probe
 from tests.unit.pipeline.lossy import (
     LIMITS,
     SHAPES,
+    committed,
     findings,
     follow,
     found,
     halve,
     manifest,
+    mix_formats,
     one,
+    overlap_segments,
     record,
     remedies,
     rows,
+    segmented,
+    share_fragment_id,
+    swap_fragment_ids,
 )
+from tests.unit.test_old_data import OLD_DATA
 
 MISSING, SHORT, TAG, BRANCH, VERSION = "missing-files", "short-files", "broken-tag", "broken-branch", "lost-version"
 
@@ -153,6 +161,49 @@ def test_a_lost_version_is_no_finding_once_the_next_commit_took_its_number(tmp_p
     manifest(place, 3).unlink()
     lance.write_dataset(rows(1), str(place), mode="append")
     assert found(place) == []
+
+
+# ---- versions that contradict themselves -----------------------------------------------------------------------------
+
+
+def _old(name: str) -> Callable[[Path], Path]:
+    """Return the making of a copy of an old dataset."""
+    return lambda folder: Path(shutil.copytree(OLD_DATA / f"{name}.lance", folder / "a.lance"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "damage", "rule"),
+    [
+        (_old("duplicate_fields"), None, "shared-field-ids"),
+        (_old("miscounted"), None, "wrong-row-counts"),
+        (committed, share_fragment_id, "fragment-ids"),
+        (committed, swap_fragment_ids, "fragment-ids"),
+        (segmented, overlap_segments, "overlapping-index"),
+    ],
+)
+def test_a_version_that_contradicts_itself_is_repaired_without_a_change_of_rows(
+    shape: Callable[[Path], Path], damage: Callable[[Path], None] | None, rule: str, tmp_path: Path
+) -> None:
+    place = shape(tmp_path)
+    if damage is not None:
+        damage(place)
+    before: Any = lance.dataset(str(place))
+    with pytest.raises(OSError, match="corrupt"):
+        before.validate()
+    [finding] = findings(place)
+    assert finding.rule == rule
+    [command] = remedies(finding)
+    follow(command)
+    after: Any = lance.dataset(str(place))
+    after.validate()
+    assert (found(place), after.version) == ([], before.version + 1)
+    assert after.to_table().sort_by("id").equals(before.to_table().sort_by("id"))
+
+
+def test_formats_that_are_mixed_are_found(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    mix_formats(place)
+    assert found(place) == ["mixed-formats"]
 
 
 # ---- remedies, typed as they stand there -----------------------------------------------------------------------------

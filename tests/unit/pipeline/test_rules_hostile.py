@@ -18,7 +18,7 @@ from reconciler.model.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCA
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import CatalogContext, Remark
 from reconciler.planner.tables import diff_table
-from reconciler.storage import BrokenReference, Files, Index, Recovery, Salvage
+from reconciler.storage import BrokenReference, Defects, Files, Index, Recovery, Salvage
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 
 OWNER = "store/lake"
@@ -56,6 +56,7 @@ _salvages = st.none() | st.builds(
     lost_rows=_numbers,
     cleans_up=st.booleans(),
 )
+_ids = st.lists(st.integers(0, 2**31), max_size=5).map(tuple)
 _stored = st.builds(
     LocationContent,
     kind=st.sampled_from(StorageKind),
@@ -69,6 +70,7 @@ _stored = st.builds(
     committed=_moments,
     small_fragments=_numbers,
     indices=st.none() | st.lists(st.builds(Index, hostile_text, hostile_text, _texts, _numbers), max_size=2).map(tuple),
+    defects=st.builds(Defects, _ids, _ids, st.booleans(), st.booleans(), _ids, _texts),
     unversioned=st.booleans(),
     cleanup=st.none() | st.builds(AutoCleanup, hostile_text, st.integers(1, 2**63), hostile_text, hostile_text),
     files=st.none()
