@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -28,7 +29,7 @@ from reconciler.operations.connections import (
     secret_locations_of,
 )
 from reconciler.operations.manifests import manifest_of_service
-from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
+from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered, glimpse_unregistered
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import location_hider
 from reconciler.writing.export import ExportCatalog, name_from_folder, to_yaml
@@ -45,6 +46,7 @@ from reconciler.writing.importable import (
 )
 
 _UNREGISTERED = "data without an entry in any catalog: apply registers it, and does not change it"
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,9 @@ def _manifest_text(identity: Identity, lives: Sequence[_ImportedCatalog], option
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
         _add_unregistered(lives, options.parallelism)
-    remarks = [line for live in lives for line in map(location_hider(live.secret_locations), _remarks(live))]
+    elif options.extended is None and not options.policies:
+        _note_unregistered(lives, options.parallelism)
+    remarks = [line for live in lives for line in map(location_hider(live.secret_locations), _remarks(live, options))]
     if options.extended is None and not options.unmanaged:
         remarks += owners_left_out((live.snapshot for live in lives), identity)
     _select(lives, options.select)
@@ -335,16 +339,18 @@ def _moved_without_location(live: _ImportedCatalog, existing: DesiredCatalog) ->
             yield LiveTable(pair.live.id, pair.live.location)
 
 
-def _remarks(live: _ImportedCatalog) -> Iterator[str]:
+def _remarks(live: _ImportedCatalog, options: ImportOptions) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.unregistered.nameless)
-    if not (live.snapshot.namespaces or live.snapshot.tables or live.unregistered.tables):
+    left_out = live.unregistered.tables or live.unregistered.nameless
+    if not (live.snapshot.namespaces or live.snapshot.tables or left_out):
         roots = ", ".join(map(location_hider(live.secret_locations), map(locations.redact, live.backend.roots())))
         under_roots = f" under {roots}" if roots else ""
+        elsewhere = "" if options.from_storage else ", or find data without entries with --from-storage"
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
         yield _missing_root_message(live) or (
             f"{live.label}: there is no namespace and no Lance table{under_roots}{within_scope}. "
-            "If you expected some, check `config`, or find data without entries with --from-storage."
+            f"If you expected some, check `config`{elsewhere}."
         )
 
 
@@ -354,13 +360,32 @@ def _missing_root_message(live: _ImportedCatalog) -> str | None:
     return None if root is None else f"{live.label}: the root {root} does not exist."
 
 
+def _entered_places(lives: Iterable[_ImportedCatalog]) -> set[str]:
+    """Return the places of all tables with an entry."""
+    entered = [table.location for live in lives for table in live.snapshot.tables.values()]
+    return {*map(locations.objects_of, storage.resolve_locations(entered))}
+
+
+def _note_unregistered(lives: Sequence[_ImportedCatalog], parallelism: int) -> None:
+    """Note, in the text of a directory, the datasets that it leaves out because they have no entry."""
+    entered = _entered_places(lives)
+    for live in (live for live in lives if live.backend.is_its_root and live.scope.is_everything):
+        paths: Sequence[str] = ()
+        with suppress(BackendError):  # nothing of the import depends on it
+            paths = glimpse_unregistered(live.backend, entered, parallelism)
+        if paths:
+            named = ", ".join(paths[:_MOST_NAMED]) + (", …" if len(paths) > _MOST_NAMED else "")
+            note = f"data below the root that has no entry is left out; --from-storage adds it: {named}"
+            live.unregistered = UnregisteredDatasets(nameless=[note])
+            live.chosen = replace(live.chosen, notes=(*live.chosen.notes, note))
+
+
 def _add_unregistered(lives: Sequence[_ImportedCatalog], parallelism: int) -> None:
     """Add the datasets without an entry to the catalog whose root they are under."""
-    entered = [table.location for live in lives for table in live.snapshot.tables.values()]
-    known_locations = {*map(locations.objects_of, storage.resolve_locations(entered))}
+    known_locations = _entered_places(lives)
     for live in lives:
         with live.spec.errors():
-            live.unregistered = find_unregistered(live.backend, known_locations, live.snapshot, parallelism)
+            live.unregistered = find_unregistered(live.backend, known_locations, live.snapshot, parallelism, live.scope)
         known_locations.update(
             storage.resolve_locations([table.location for table in live.unregistered.tables.values()])
         )

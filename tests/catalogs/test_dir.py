@@ -86,16 +86,22 @@ def _put(lake: Path, *rows: Row) -> None:
 # ---- directories that are tables -------------------------------------------------------------------------------------
 
 
-def test_a_directory_is_a_table_whatever_it_holds(lake: Path, backend: DirBackend) -> None:
-    (lake / "empty").mkdir()
-    (lake / "junk").mkdir()
-    (lake / "junk" / "notes.txt").write_text("mine")
+def test_a_directory_is_a_table_if_it_holds_a_dataset(lake: Path, backend: DirBackend) -> None:
+    for name in ("empty", "empty.lance", "docs", "docs.lance", "team/prod"):
+        (lake / name).mkdir(parents=True)
+    for name in ("docs/notes.txt", "docs.lance/notes.txt", "file.lance"):
+        (lake / name).write_text("mine")
+    write_dataset(lake / "team/prod/clicks.lance")
     write_dataset(lake / "bare")
     write_dataset(lake / "suffixed.lance")
-    (lake / "file.lance").write_text("a file is not a table")
-    names = ["bare", "empty", "junk", "suffixed"]
+    (lake / "declared").mkdir()
+    (lake / "declared" / storage.RESERVED_MARKER).touch()
+    names = ["bare", "declared", "suffixed"]
     assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[])).tables == names
     assert sorted(identifier[0] for identifier in backend.scan().tables) == names
+    for name in ("empty", "docs", "team"):
+        with pytest.raises(TableNotFoundError):
+            backend.load_table((name,))
     for name in names:
         CatalogNamespace(backend).table_exists(TableExistsRequest(id=[name]))
     assert backend.load_table(("bare",)).location == f"{lake}/bare"
@@ -103,10 +109,11 @@ def test_a_directory_is_a_table_whatever_it_holds(lake: Path, backend: DirBacken
 
 
 @pytest.mark.parametrize("name", ["empty", "junk"])
-def test_metadata_of_such_a_directory_is_an_error_that_says_why(lake: Path, backend: DirBackend, name: str) -> None:
+def test_metadata_of_a_directory_without_a_dataset_is_an_error(lake: Path, backend: DirBackend, name: str) -> None:
     (lake / name).mkdir()
     if name == "junk":
         (lake / name / "notes.txt").write_text("mine")
+    backend.insert_table((name,), name, {})
     CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[name]))
     with pytest.raises(errors.InvalidTableStateError, match="is not a Lance dataset"):
         CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[name], load_detailed_metadata=True))
@@ -131,7 +138,7 @@ def test_directories_of_entries_and_namespaces_are_no_tables_of_their_own(lake: 
     for name in ("eu", "us"):
         backend.insert_namespace((name,), {})
     for name in ("eu", "us.lance", "free"):
-        (lake / name).mkdir()
+        write_dataset(lake / name)
     backend.insert_table(("eu", "clicks"), f"{lake}/teams/ads/clicks.lance", {})
     backend.insert_table(("eu", "used"), f"{lake}/used.lance", {})
     assert set(backend.scan().tables) == {("eu", "clicks"), ("eu", "used"), ("free",)}
@@ -140,7 +147,7 @@ def test_directories_of_entries_and_namespaces_are_no_tables_of_their_own(lake: 
 
 
 def test_the_name_of_a_directory_is_not_another_name_of_its_table(lake: Path, backend: DirBackend) -> None:
-    (lake / "users.lance").mkdir()
+    write_dataset(lake / "users.lance")
     with pytest.raises(TableNotFoundError):
         backend.load_table(("users.lance",))
     assert backend.default_location(("users.lance",)) == f"{lake}/users.lance.lance"
@@ -149,8 +156,8 @@ def test_the_name_of_a_directory_is_not_another_name_of_its_table(lake: Path, ba
 
 
 def test_two_directories_of_one_name_give_one_answer_and_a_note(lake: Path, backend: DirBackend) -> None:
-    (lake / "users").mkdir()
-    (lake / "users.lance").mkdir()
+    write_dataset(lake / "users")
+    write_dataset(lake / "users.lance")
     seen = backend.scan()
     assert {table.id: table.location for table in seen.tables.values()} == {("users",): f"{lake}/users.lance"}
     [note] = seen.notes
@@ -161,7 +168,7 @@ def test_two_directories_of_one_name_give_one_answer_and_a_note(lake: Path, back
 def test_a_directory_hidden_by_an_entry_of_its_name_is_noted(lake: Path, backend: DirBackend) -> None:
     write_dataset(lake / "new.lance")
     backend.insert_table(("users",), f"{lake}/new.lance", {})
-    (lake / "users").mkdir()
+    write_dataset(lake / "users")
     seen = backend.scan()
     assert {table.id: table.location for table in seen.tables.values()} == {("users",): f"{lake}/new.lance"}
     [note] = seen.notes
@@ -169,7 +176,7 @@ def test_a_directory_hidden_by_an_entry_of_its_name_is_noted(lake: Path, backend
 
 
 def test_directories_that_cannot_be_names_are_noted(lake: Path, backend: DirBackend) -> None:
-    (lake / "tab\tbed").mkdir()
+    (lake / "tab\tbed/_versions").mkdir(parents=True)
     _put(lake, Row("a$$b", "table", "x"))
     seen = backend.scan()
     assert seen.tables == {}
@@ -351,7 +358,7 @@ def test_a_location_relative_to_the_root_is_taken(lake: Path, backend: DirBacken
 
 
 def test_the_default_of_a_bare_directory_is_itself(lake: Path, backend: DirBackend) -> None:
-    (lake / "bare").mkdir()
+    write_dataset(lake / "bare")
     assert backend.default_location(("bare",)) == f"{lake}/bare"
     backend.insert_table(("bare",), f"{lake}/bare", {"tier": "gold"})
     assert backend.load_table(("bare",)).properties == {"tier": "gold"}
@@ -574,14 +581,11 @@ def test_two_tables_at_one_dataset_by_different_ways_are_blocked(
     assert (lake / "real/x/t.lance").is_dir()
 
 
-@pytest.mark.parametrize("place", ["", "/inner"], ids=["itself", "below it"])
 @pytest.mark.parametrize("suffix", ["", ".lance"])
 @pytest.mark.parametrize("name", ["é", "x%20y"])
-def test_tags_that_pylance_writes_beside_a_dataset_are_no_table(
-    tmp_path: Path, name: str, suffix: str, place: str
-) -> None:
+def test_tags_that_pylance_writes_beside_a_dataset_are_no_table(tmp_path: Path, name: str, suffix: str) -> None:
     """pylance 14 keeps those of a path that needs percent-encoding in a directory with the encoded name."""
-    catalog, location = DirBackend(root=str(tmp_path)), tmp_path / f"{name}{suffix}{place}"
+    catalog, location = DirBackend(root=str(tmp_path)), tmp_path / f"{name}{suffix}"
     write_dataset(location)
     lance.dataset(location).tags.create("prod", 1)
     assert {*catalog.scan().tables} == {(name,)}

@@ -45,7 +45,7 @@ def _fill(root: Path, entries: dict[Identifier, str], directories: Iterable[str]
     ]
     DirManifest(StoredLocations(str(root)), {}).update(lambda contents: (contents.put(*rows), None))
     for name in directories:
-        (root / name).mkdir(exist_ok=True, parents=True)
+        (root / name / "_versions").mkdir(exist_ok=True, parents=True)
 
 
 def _scan(root: Path, scope: Scope) -> Snapshot:

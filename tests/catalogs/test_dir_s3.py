@@ -22,8 +22,9 @@ from reconciler.backends.dir import DirBackend
 from reconciler.conformance import ConformanceCheck, checks, verify
 from reconciler.model import locations
 from reconciler.model.errors import BackendError
-from reconciler.model.live import StorageKind
+from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.maintenance import WantedCompaction
+from reconciler.operations.unregistered import find_unregistered
 from reconciler.storage import reading
 from reconciler.storage.files import content_of
 from tests.catalogs.calling import calls_of_changes
@@ -74,8 +75,9 @@ def test_conformance(check: ConformanceCheck, options: dict[str, str]) -> None:
     verify(check, connect, scratch=f"s3://{BUCKET}/scratch")
 
 
-def test_prefixes_are_tables_and_stay_gone(s3: Any, options: dict[str, str]) -> None:
-    keys = ["bare/notes.txt", "suffixed.lance/data/x", "group/member.lance/data/x", "_private/x", "file.lance"]
+def test_prefixes_with_a_dataset_are_tables_and_stay_gone(s3: Any, options: dict[str, str]) -> None:
+    tables = [f"{name}/_versions/1.manifest" for name in ("bare", "suffixed.lance", "group/member.lance")]
+    keys = [*tables, "docs/notes.txt", "lost.lance/data/x", "_private/x", "file.lance"]
     for key in keys:
         s3.put_object(Bucket=BUCKET, Key=f"listed/{key}", Body=b"mine")
     backend = DirBackend(**_config(f"s3a://{BUCKET}/listed/", options))
@@ -92,6 +94,17 @@ def test_prefixes_are_tables_and_stay_gone(s3: Any, options: dict[str, str]) -> 
     }
     for key in keys:
         assert s3.get_object(Bucket=BUCKET, Key=f"listed/{key}")["Body"].read() == b"mine"
+
+
+def test_a_bucket_is_searched_within_a_bound_that_is_said(s3: Any, options: dict[str, str]) -> None:
+    for depth in (2, storage.DEEPEST, storage.DEEPEST + 1):
+        key = f"deep/{depth}/" + "d/" * (depth - 1) + "_versions/1.manifest"
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"")
+    found = find_unregistered(DirBackend(**_config(f"s3://{BUCKET}/deep", options)), (), Snapshot(), 4)
+    assert sorted(map(len, found.tables)) == [2, storage.DEEPEST]
+    assert found.nameless == [
+        f"s3://{BUCKET}/deep was searched {storage.DEEPEST} directories deep; there are deeper ones"
+    ]
 
 
 def test_rewritten_rows_are_compared_before_they_are_committed(options: dict[str, str]) -> None:

@@ -323,3 +323,24 @@ def test_a_catalog_that_a_mirror_follows_is_imported_as_policies(
     assert ("a", "gone") not in source.scan().tables
     for needless in ("--with-schema", "--from-storage"):
         assert lancens(capsys, "import", *DIR, "--policies", needless).code == 1
+
+
+def test_data_below_directories_is_named_and_found_at_any_depth(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deep = "/".join("abcdefghijkl")
+    for place in ("team/prod/clicks.lance", f"{deep}.lance"):
+        lance.write_dataset(pa.table({"id": [1]}), folder / "lake" / place)
+    note = f"data below the root that has no entry is left out; --from-storage adds it: {deep}.lance, team/prod/"
+    left_out = lancens(capsys, "import", *DIR)
+    assert f"# {note}" in left_out.out
+    assert note in left_out.err
+    part = "version: 1\nname: shop\ncatalogs: {lake: {impl: dir, scope: [team/**], config: {root: ./lake}}}\n"
+    Path("part.yaml").write_text(part)
+    part = lancens(capsys, "import", "part.yaml", "--from-storage").out
+    assert ("clicks:" in part, "users:" in part, "left out" in part) == (True, False, False)
+    lancens(capsys, "import", *DIR, "--from-storage", "-o", "all.yaml")
+    assert "2 to register" in lancens(capsys, "plan", "all.yaml").out
+    assert lancens(capsys, "apply", "all.yaml", "--auto-approve").code == 0
+    assert lancens(capsys, "drift", "all.yaml").code == 0
+    assert "no entry" not in lancens(capsys, "import", *DIR).err

@@ -60,7 +60,7 @@ def lake(tmp_path: Path) -> Path:
         made = lake / "made.lance"
         lance.write_dataset(pa.table({TEXT.replace(".", ""): [1]}), str(made))
         made.rename(lake / f"{name.replace('/', '')}.lance")
-    (lake / os.fsdecode(b"\xff\xfe.lance")).mkdir()
+    (lake / os.fsdecode(b"\xff\xfe.lance/_versions")).mkdir(parents=True)
     return lake
 
 

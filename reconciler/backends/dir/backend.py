@@ -211,10 +211,8 @@ class DirBackend(Backend):
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a namespace."""
-        if (listed := self._directory_table(self._manifest.read(), identifier)) is not None:
-            with storage.translated(self.config.root, self.config.storage):
-                if self._directory.is_surely_table(self._root_directory(listed)):
-                    raise errors.NamespaceAlreadyExistsError(f"dir: `{identifier[0]}` is a table, which it would hide")
+        if self._directory_table(self._manifest.read(), identifier) is not None:
+            raise errors.NamespaceAlreadyExistsError(f"dir: `{identifier[0]}` is a table, which it would hide")
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])

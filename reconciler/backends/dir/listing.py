@@ -1,13 +1,13 @@
 """Find the directories under the root that are tables without an entry.
 
-This implements the Directory section of the Lance Namespace specification: a subdirectory of the root is a table,
-whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. These are not tables:
+A subdirectory of the root is a table if it holds a dataset, or the marker of a declared table. ``users.lance`` and
+``users`` are both the table ``users``. The Lance Namespace specification calls every subdirectory a table, which would
+make tables of folders that only group datasets or hold other files. These are not tables either:
 
 * directories that start with ``_`` or ``.``, and those with ``$`` in their name, which are ``__manifest``'s own;
 * those that are, or hold, the location of a table with an entry;
 * those with the name of a namespace, with or without the suffix;
-* those that hold ``*.lance`` directories and no dataset: they group tables;
-* those without a dataset whose name is the percent-encoded one of another directory;
+* those without a dataset whose name is the percent-encoded one of another directory: pylance keeps markers there;
 * those with a ``.lance-deregistered`` file in them.
 """
 
@@ -32,7 +32,7 @@ SUFFIX = ".lance"
 IsTaken: TypeAlias = Callable[[str], bool]
 """Takes a directory; returns whether it belongs to an entry or a namespace."""
 
-_DATASET_SIGNS = frozenset({"_versions", storage.RESERVED_MARKER})
+_VERSIONS = "_versions"
 _CONCURRENCY = 16
 _UNENCODED = re.compile(r"[A-Za-z0-9 ._+=@-]+")
 """Names that need no percent-encoding, or whose encoding is unambiguous."""
@@ -107,11 +107,11 @@ class Directory:
         notes: list[str] = []
         listed = [name for name in self.directories() if self.is_listable(name, taken)]
         candidates = [name for name in listed if is_wanted(name.removesuffix(SUFFIX))]
-        excluded = self._matching(self._is_not_table, candidates)
+        tables = self._matching(self._holds_table, candidates)
         for directory in candidates:
             name = directory.removesuffix(SUFFIX)
             reason = check_name(name)
-            if directory in excluded:
+            if directory not in tables:
                 continue
             if reason is not None:
                 notes.append(f"the directory `{directory}` cannot be a table: {reason}")
@@ -138,11 +138,8 @@ class Directory:
 
     def is_table(self, directory: str) -> bool:
         """Return whether ``directory`` exists and its content makes it a table."""
-        return self.exists(directory) and not self._is_not_table(directory)
-
-    def is_surely_table(self, directory: str) -> bool:
-        """Return whether a listed directory has the suffix, dataset or marker of a table."""
-        return directory.endswith(SUFFIX) or not _DATASET_SIGNS.isdisjoint(self._names_in(directory))
+        is_there = self._local is None or (self._local / directory).is_dir()
+        return is_there and self._holds_table(directory)
 
     @staticmethod
     def is_listable(directory: str, taken: IsTaken) -> bool:
@@ -154,25 +151,15 @@ class Directory:
             return False
         return not any(map(taken, {directory, unquote(directory), unquote(unquote(directory))}))
 
-    def _is_not_table(self, directory: str) -> bool:
+    def _holds_table(self, directory: str) -> bool:
+        """Return whether what ``directory`` holds makes it a table; a missing one holds nothing."""
         if self.stays_inside and not self._is_inside(directory):
-            return True
-        if directory.endswith(SUFFIX) and "%" not in directory:
-            return self.is_marked(directory)
+            return False
         names = set(self._names_in(directory))
         if storage.DEREGISTERED_MARKER in names:
-            return True
-        if "_versions" in names:
             return False
-        groups_tables = not directory.endswith(SUFFIX) and any(name.endswith(SUFFIX) for name in names)
-        return groups_tables or self._holds_only_tags(directory, names)
-
-    def _holds_only_tags(self, directory: str, names: set[str]) -> bool:
-        """Return whether ``directory``, which holds ``names``, stores nothing but tags.
-
-        pylance 14 writes the tags of a dataset whose local path needs percent-encoding below the encoded path.
-        """
-        return "%" in directory and (names == {"_refs"} or self.exists(unquote(directory)))
+        is_declared = storage.RESERVED_MARKER in names and not ("%" in directory and self.exists(unquote(directory)))
+        return is_declared or _VERSIONS in names
 
     def _is_inside(self, directory: str) -> bool:
         """Return whether ``directory`` is below the root after symbolic links."""
