@@ -61,12 +61,11 @@ class Card:
 
 
 def finding_cards(document: AuditDocument, data: PageData) -> dict[str, Card]:
-    """Return the cards of findings by rule, owner, catalog and namespace."""
+    """Return the cards of findings by rule, owner and namespace."""
     counts = document.counts
     return {
         "rules": _card(counts.by_rule, lambda group: f"rule={data.rule(group.rule)}", visible=None),
         "owners": _card(counts.by_owner, lambda group: f"owner={data.owner(group.owner)}"),
-        "catalogs": _card(counts.by_catalog, lambda group: f"catalog={data.catalog(group.catalog)}"),
         "namespaces": _card(
             counts.by_namespace,
             lambda group: f"namespace={data.namespace(group.catalog, group.namespace)}",

@@ -14,6 +14,7 @@ from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.auditor.records import Severity
 from reconciler.model import display, figures
 from reconciler.model.names import Identifier
+from reconciler.report.grouping import group_findings
 
 NO_OWNER = -1
 """The index of no owner."""
@@ -40,6 +41,8 @@ class PageData:
         self._rules = _Indices[str]()
         self._rule_sets = _Indices[tuple[int, ...]]()
         self._texts = _Indices[str]()
+        self.groups = group_findings(document.findings)
+        self._group_of = {id(finding): at for at, group in enumerate(self.groups) for finding in group.findings}
         for catalog in document.coverage:
             self.catalog(catalog.name)
         for rule in document.settings.rules:
@@ -70,6 +73,7 @@ class PageData:
             "findings": _columns(_FINDING, map(self._finding, document.findings)),
             "tables": _columns(_TABLE, map(self._table, document.tables)),
         }
+        parts["groups"] = [(self._text(group.reason), self._text(group.remedy)) for group in self.groups]
         # The indices are complete only now that every entry is encoded.
         parts["catalogs"] = list(map(display.name, self._catalogs))
         parts["namespaces"] = [
@@ -94,6 +98,7 @@ class PageData:
     def _finding(self, finding: Finding) -> tuple[Any, ...]:
         source = finding.source
         return (
+            self._group_of[id(finding)],
             list(Severity).index(finding.severity),
             self.rule(finding.rule),
             self.namespace(finding.catalog, finding.namespace),
@@ -126,7 +131,7 @@ class PageData:
 
 
 _FINDING = (
-    *("severity", "rule", "namespace", "name", "reason", "remedy"),
+    *("group", "severity", "rule", "namespace", "name", "reason", "remedy"),
     *("directory", "rest", "owner", "manager", "source", "firstSeen", "details"),
 )
 _TABLE = (

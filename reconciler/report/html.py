@@ -20,6 +20,7 @@ from reconciler.report import charts
 from reconciler.report.data import PageData
 
 _ROWS_SHOWN = 50
+_NAMES_SHOWN = 20
 
 
 def render_html(document: AuditDocument) -> str:
@@ -37,12 +38,14 @@ def render_html(document: AuditDocument) -> str:
         figures=figures,
         unread=_unread_count(document),
         incomplete=document.incomplete_catalogs,
+        counts_of={counts.catalog: counts for counts in document.counts.by_catalog},
         previous=_comparable_run(document),
         headline=_headline_figures(document),
         cards=charts.finding_cards(document, data),
         histogram=charts.histogram,
         plots=charts.trend_plots(document.history),
         rows_shown=_ROWS_SHOWN,
+        names_shown=_NAMES_SHOWN,
         data=data,
     )
 
@@ -75,7 +78,8 @@ def _headline_figures(document: AuditDocument) -> Iterator[Figure]:
     for name in (severity.value for severity in Severity):
         amount = getattr(totals.findings, name)
         earlier = getattr(previous.totals.findings, name) if previous else None
-        yield _figure(f"{name.capitalize()}s", amount, earlier, figures.number, style=name if amount else "none")
+        if amount or earlier:
+            yield _figure(f"{name.capitalize()}s", amount, earlier, figures.number, style=name if amount else "none")
     for label, name, format_amount in (
         ("Tables", "tables", figures.number),
         ("Rows", "rows", figures.number),

@@ -3,6 +3,7 @@
 // so that it can be linked to; the bars of the plots are such links. Only the rows of one page are ever in the document.
 (() => {
   const ROWS = 50;
+  const NAMES = 20;
   const data = JSON.parse(document.getElementById("data").textContent);
   const number = new Intl.NumberFormat("en");
 
@@ -32,10 +33,10 @@
   // ---- entries --------------------------------------------------------------------------------------------------------
 
   const path = (entries, at) => `${data.namespaces[entries.namespace[at]][1]}/`;
-  const name = (entries, at) => {
+  const name = (entries, at, className = "name") => {
     const [above, own] = [path(entries, at), entries.name[at]];
     const shown = own === null ? [above.slice(0, -1)] : [element("span", "path", above), own];
-    return element("bdi", "name", ...shown);
+    return element("bdi", className, ...shown);
   };
   const place = (entries, at) =>
     entries.directory[at] === null ? "" : data.texts[entries.directory[at]] + entries.rest[at];
@@ -44,7 +45,6 @@
 
   const finding = (at) => {
     const all = data.findings;
-    const severity = data.severities[all.severity[at]];
     const source = all.source[at] === null ? "" : data.texts[all.source[at]];
     const facts = [
       ["What to do", ...prose(data.texts[all.remedy[at]])],
@@ -54,6 +54,11 @@
       ...(all.firstSeen[at] === null ? [] : [["First seen", data.texts[all.firstSeen[at]]]]),
       ...(all.details[at] ?? []),
     ];
+    return details(at, name(all, at), all.reason[at], facts, source);
+  };
+
+  const details = (at, named, reason, facts, source = "") => {
+    const severity = data.severities[data.findings.severity[at]];
     const list = element("dl");
     for (const [label, ...value] of facts) {
       list.append(element("dt", "", label), element("dd", "", element("bdi", "", ...value)));
@@ -61,12 +66,28 @@
     const summary = element(
       "summary", "",
       element("span", "severity", severity), " ",
-      element("span", "rule", data.rules[all.rule[at]]), " ",
-      name(all, at), " ",
-      element("span", "why", ...prose(data.texts[all.reason[at]])), " ",
+      element("span", "rule", data.rules[data.findings.rule[at]]), " ",
+      named, " ",
+      element("span", "why", ...prose(data.texts[reason])), " ",
       element("span", "where", source),
     );
     return element("details", `finding ${severity}`, summary, element("div", "body", list));
+  };
+
+  // Equal findings, whose addresses and locations are an ellipsis in the texts that they share.
+  const group = (members) => {
+    const all = data.findings;
+    const [first] = members;
+    const [reason, remedy] = data.groups[all.group[first]];
+    const named = members.slice(0, NAMES).flatMap((at) => [", ", name(all, at, "")]).slice(1);
+    const unnamed = members.length > NAMES ? ` and ${number.format(members.length - NAMES)} more` : "";
+    const link = element("a", "", "Show each");
+    link.href = `#findings.group=${all.group[first]}`;
+    const more = element("i", "", `and ${number.format(members.length - 1)} more`);
+    return details(first, element("span", "name", name(all, first, ""), " ", more), reason, [
+      ["What to do", ...prose(data.texts[remedy])],
+      ["Where", ...named, `${unnamed}. `, link],
+    ]);
   };
 
   const table = (at) => {
@@ -101,7 +122,7 @@
   });
   const findings = {
     entries: data.findings,
-    row: finding,
+    row: (members) => (members.length > 1 ? group(members) : finding(members[0])),
     text: (at) => {
       const all = data.findings;
       const source = all.source[at] === null ? "" : data.texts[all.source[at]];
@@ -109,6 +130,7 @@
     },
     filters: {
       ...shared(data.findings),
+      group: (chosen) => (at) => data.findings.group[at] === Number(chosen),
       rule: (chosen) => (at) => data.findings.rule[at] === Number(chosen),
       severity: (chosen) => {
         const wanted = new Set(chosen.split(","));
@@ -119,7 +141,7 @@
   };
   const tables = {
     entries: data.tables,
-    row: table,
+    row: ([at]) => table(at),
     text: (at) => [address(data.tables, at), place(data.tables, at), owner(data.tables, at) ?? ""].join("\n"),
     filters: {
       ...shared(data.tables),
@@ -174,6 +196,7 @@
     const keys = {};
     let chosen = {};
     let found = [];
+    let shown = [];
     let page = 0;
 
     const select = () => {
@@ -192,12 +215,21 @@
         keys[order] ??= Array.from({ length: total }, (_, at) => sorts[order](at));
         sorted(found, keys[order], chosen.sort.startsWith("-"));
       }
+      // Equal entries are one row, unless they are what is looked at.
+      const rowOf = entries.group && !chosen.group ? (at) => entries.group[at] : (at) => at;
+      const members = new Map();
+      for (const at of found) {
+        const equal = members.get(rowOf(at));
+        if (equal) equal.push(at);
+        else members.set(rowOf(at), [at]);
+      }
+      shown = [...members.values()];
     };
 
     const paint = () => {
-      const pages = Math.max(1, Math.ceil(found.length / ROWS));
+      const pages = Math.max(1, Math.ceil(shown.length / ROWS));
       page = Math.min(Math.max(page, 0), pages - 1);
-      rows.replaceChildren(...found.slice(page * ROWS, (page + 1) * ROWS).map(row));
+      rows.replaceChildren(...shown.slice(page * ROWS, (page + 1) * ROWS).map(row));
       within(".nothing").hidden = found.length > 0;
       within("output").value = `${number.format(found.length)} of ${number.format(total)}`;
       pager.hidden = pages === 1;
@@ -216,8 +248,8 @@
       const severities = (chosen.severity ?? "").split(",");
       for (const tile of tiles) tile.setAttribute("aria-pressed", String(severities.includes(tile.dataset.severity)));
       const namespace = data.namespaces[chosen.namespace];
-      within(".within").hidden = !namespace;
-      within(".within").textContent = namespace ? `in ${namespace[1]} ×` : "";
+      within(".within").hidden = !namespace && !chosen.group;
+      within(".within").textContent = namespace ? `in ${namespace[1]} ×` : "equal ones ×";
       for (const header of headers) {
         const direction = { [header.dataset.sort]: "ascending", [`-${header.dataset.sort}`]: "descending" }[chosen.sort];
         if (direction) header.setAttribute("aria-sort", direction);
@@ -286,7 +318,7 @@
       if (event.key === "Escape") reset();
     });
     toolbar.addEventListener("submit", (event) => event.preventDefault());
-    within(".within").addEventListener("click", () => choose({ namespace: "" }));
+    within(".within").addEventListener("click", () => choose({ namespace: "", group: "" }));
     within(".reset").addEventListener("click", reset);
     within(".first").addEventListener("click", () => turn(0));
     within(".previous").addEventListener("click", () => turn(page - 1));

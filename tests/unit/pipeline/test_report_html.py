@@ -17,6 +17,7 @@ from reconciler.auditor.records import Severity
 from reconciler.model import figures
 from reconciler.model.desired import Source
 from reconciler.pipeline.rows import ReadFailure
+from reconciler.report.grouping import group_findings
 from reconciler.report.html import render_html
 from reconciler.report.notebook import AuditResult
 from tests.soak import count
@@ -93,7 +94,7 @@ def test_nothing_foreign_is_markup(document: AuditDocument) -> None:
     page = Page(render_html(document))
     assert set(page.tags) <= OWN_TAGS
     assert (page.tags["script"], page.tags["style"]) == (2, 1)
-    assert page.classes["finding"] == len(document.findings)
+    assert page.classes["finding"] == len(group_findings(document.findings))
     assert page.tags["time"] == sum(table.committed is not None for table in document.tables)
     assert not [name for name in page.attributes if name.startswith("on") or name in ("style", "src")]
 
@@ -127,16 +128,16 @@ def test_coverage_and_failures_come_first() -> None:
     assert "prod incomplete" in sections["coverage"]
     assert "2 of 3" in sections["coverage"]
     assert "12 directories below s3://lake" in sections["coverage"]
-    assert "8 findings in 10 tables" in sections["header"]
-    assert "3 errors, 2 warnings, 3 notes." in sections["header"]
+    assert "7 of 7 0 1 error, 2 warnings, 1 note" in sections["coverage"]
+    assert "finding" not in sections["header"]
 
 
 def test_a_complete_audit_says_so() -> None:
     whole = large_document(12)
     read = [catalog.model_copy(update={"tables_unreadable": 0}) for catalog in whole.coverage]
     coverage = Page(render_html(whole.model_copy(update={"coverage": tuple(read)}))).sections["coverage"]
-    assert "Everything was read: " in coverage
-    assert "1,200 namespaces and 12 tables" in coverage
+    assert "Everything was read." in coverage
+    assert "lake dir 400 of 400 4 4 of 4 0 1 error" in coverage
 
 
 def test_an_audit_that_could_not_open_tables_does_not_say_that_everything_was_read() -> None:
@@ -156,7 +157,7 @@ def test_a_clean_audit_says_that_nothing_was_found() -> None:
 def test_a_catalog_of_which_nothing_could_be_read_does_not_look_complete() -> None:
     unread = CatalogCoverage(name="prod", impl="glue")
     page = Page(render_html(document([], [], [unread], [ReadFailure(catalog="prod", message="denied")])))
-    assert "prod incomplete glue none 0 none 0" in page.sections["coverage"]
+    assert "prod incomplete glue none 0 none 0 none" in page.sections["coverage"]
     assert page.classes["full"] == 0
 
 
@@ -174,9 +175,10 @@ def test_every_failure_of_many_is_counted() -> None:
 
 
 def test_without_its_script_the_page_shows_the_first_findings_and_says_where_the_others_are() -> None:
-    sections = Page(render_html(large_document(500))).sections
-    assert "The first 50 of 100 findings." in sections["findings"]
-    assert "The first 50 of 500 tables." in sections["tables"]
+    unlike = [finding("dangling", f"lake/t{number}", reason=f"{number} files") for number in range(100)]
+    sections = Page(render_html(large_document(500).model_copy(update={"findings": tuple(unlike)}))).sections
+    assert "The first 50 of 100 rows." in sections["findings"]
+    assert "The first 50 of 500 rows." in sections["tables"]
     assert sections["findings"].count("What to do") == 50
     assert "archive/team_" in sections["tables"]
 
@@ -345,7 +347,7 @@ def test_what_is_typed_is_searched_for(browser: Driver, pages: dict[str, Path]) 
     expected = [each for each in large_document(2_000).findings if each.namespace == ("team_010",)]
     expected = [each for each in expected if each.rule == "dangling"]
     assert shown(browser, "findings") == f"{len(expected)} of 400"
-    assert text_of(browser, ".finding .name") == [each.address for each in expected]
+    assert text_of(browser, ".finding dd bdi bdi") == [each.address for each in expected]
     browser.press("Escape")
     assert shown(browser, "findings") == "400 of 400"
 
@@ -373,9 +375,9 @@ def test_severities_are_switched_on_and_off(browser: Driver, pages: dict[str, Pa
     browser.open(pages["small"])
     click(browser, ".tile.error")
     click(browser, ".tile.note")
-    assert text_of(browser, ".finding .severity") == ["error"] * 3 + ["note"] * 3
+    assert text_of(browser, ".finding .severity") == ["error"] * 3 + ["note"] * 2
     click(browser, ".tile.error")
-    assert text_of(browser, ".finding .severity") == ["note"] * 3
+    assert text_of(browser, ".finding .severity") == ["note"] * 2
 
 
 def test_tables_are_sorted_both_ways_with_the_unknown_last(browser: Driver, pages: dict[str, Path]) -> None:
@@ -395,17 +397,23 @@ def test_tables_are_sorted_both_ways_with_the_unknown_last(browser: Driver, page
     assert text_of(browser, rows) == original
 
 
-def test_pages_are_turned_and_every_entry_is_on_one(browser: Driver, pages: dict[str, Path]) -> None:
+def test_equal_findings_are_one_row_and_each_of_them_is_on_a_page(browser: Driver, pages: dict[str, Path]) -> None:
     browser.open(pages["large"])
+    rules = [each.rule for each in large_document(2_000).findings]
+    assert text_of(browser, ".finding .rule") == [*dict.fromkeys(rules)]
+    assert text_of(browser, ".finding .name i")[0] == f"and {rules.count(rules[0]) - 1} more"
+    go_to(browser, browser.evaluate("document.querySelector('.finding a').hash"))
     seen: list[str] = []
-    for _ in range(8):
+    for _ in range(2):
         seen += text_of(browser, ".finding .name")
         click(browser, "#findings .next")
-    assert text_of(browser, "#findings .page-number") == ["Page 8 of 8"]
+    assert text_of(browser, "#findings .page-number") == ["Page 2 of 2"]
     assert browser.evaluate("document.querySelector('#findings .next').disabled") is True
-    assert len(seen) == len(set(seen)) == 400
+    assert len(seen) == len(set(seen)) == rules.count(rules[0])
     click(browser, "#findings .first")
     assert text_of(browser, ".finding .name") == seen[:50]
+    click(browser, "#findings .within")
+    assert shown(browser, "findings") == "400 of 400"
 
 
 def test_nothing_that_matches_is_said_and_can_be_undone(browser: Driver, pages: dict[str, Path]) -> None:
