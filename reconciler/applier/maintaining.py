@@ -126,7 +126,8 @@ def _needed_job(change: Change, job: UpkeepJob, live: LiveTable, options: dict[s
         if isinstance(entry, Change) and entry.action is change.action and entry.job is not None
     ]
     needed = next((candidate for candidate in jobs if candidate.index == job.index), None)
-    obstacle = next((entry for entry in planned if isinstance(entry, Blocked)), None)
+    blocked = (entry for entry in planned if isinstance(entry, Blocked) and entry.code is not ReasonCode.OLD_INDEX)
+    obstacle = next(blocked, None)
     if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
     if isinstance(upkeep, Upkeep):

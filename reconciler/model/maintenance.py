@@ -132,7 +132,10 @@ NOT_MAINTAINED = Maintain()
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
-    """An index of a dataset; ``rows`` are those of the latest version that it covers, None ``bytes`` unknown."""
+    """An index of a dataset; ``rows`` are those of the latest version that it covers, None ``bytes`` unknown.
+
+    ``is_old``: pylance cannot add rows to it.
+    """
 
     name: str
     type: str
@@ -141,6 +144,7 @@ class LiveIndex:
     bytes: int | None
     metric: str | None = None
     num_sub_vectors: int | None = None
+    is_old: bool = False
 
     @property
     def may_wait(self) -> bool:

@@ -111,6 +111,7 @@ class ReasonCode(StrEnum):
     NO_DATA_TO_RELOCATE_TO = "no-data-to-relocate-to"
     NO_DEFAULT_LOCATION = "no-default-location"
     NOT_INDEXABLE = "not-indexable"
+    OLD_INDEX = "old-index"
     OTHER_COLUMNS = "other-columns"
     OTHER_INDEX = "other-index"
     OUT_OF_SCOPE = "out-of-scope"

@@ -121,7 +121,7 @@ class DatasetOperations(CatalogOperations):
     def list_table_indices(self, request: spec.ListTableIndicesRequest) -> spec.ListTableIndicesResponse:
         """ListTableIndices: return a page of indices, sorted by name."""
         with self._open_dataset(request.id, request.version, request.branch) as dataset:
-            indices = {index.name: index for index in dataset.describe_indices()}
+            indices = {index.name: index for index in storage.described_indices(dataset)}
             rows = dataset.count_rows() if indices else 0
         page = page_of(indices, request.page_token, request.limit)
         return spec.ListTableIndicesResponse(
@@ -159,7 +159,7 @@ class DatasetOperations(CatalogOperations):
         if request.index_name is None:
             raise errors.InvalidInputError("the request names no index")
         with self._open_dataset(request.id, request.version, request.branch) as dataset:
-            if request.index_name not in {index.name for index in dataset.describe_indices()}:
+            if request.index_name not in {index.name for index in storage.described_indices(dataset)}:
                 raise errors.TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
             stats: Mapping[str, Any] = dataset.stats.index_stats(request.index_name)
         deltas = stats.get("indices") or [{}]
@@ -182,7 +182,7 @@ class DatasetOperations(CatalogOperations):
             return spec.GetTableStatsResponse(
                 total_bytes=size,
                 num_rows=sum(lengths),
-                num_indices=len(dataset.describe_indices()),
+                num_indices=len(storage.described_indices(dataset)),
                 fragment_stats=FragmentStats(
                     num_fragments=len(lengths),
                     num_small_fragments=dataset.stats.dataset_stats()["num_small_files"],

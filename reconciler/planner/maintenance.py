@@ -16,6 +16,7 @@ from reconciler.model.maintenance import (
     COMPACTION_READS,
     DIMENSIONS_A_CODE,
     LEAST_VECTORS,
+    IndexType,
     LaterNeed,
     LiveIndex,
     Maintain,
@@ -207,7 +208,12 @@ class _DatasetJobs:
             yield self._compaction(ReasonCode.SMALL_FRAGMENTS, upkeep, upkeep)
         for index in self._wanted.indices_to_update(upkeep.rows, upkeep.indices, is_compacted=is_compacted):
             vectors = upkeep.vectors.get(index.columns[0], LEAST_VECTORS)
-            if not index.rows and vectors < LEAST_VECTORS:
+            if index.is_old:
+                code = self._call_code(_creation_code(self._replacement(index)))
+                yield self._blocked(
+                    Why(ReasonCode.OLD_INDEX, {"name": index.columns[0], "kind": index.type, "code": code})
+                )
+            elif not index.rows and vectors < LEAST_VECTORS:
                 yield self._too_few_rows(index.type, index.columns[0], LEAST_VECTORS, vectors)
             else:
                 yield self._index_update(ReasonCode.INDEX_STALE, index, upkeep, upkeep.rows - index.rows)
@@ -219,6 +225,12 @@ class _DatasetJobs:
                     yield self._index_update(ReasonCode.INDEX_STALE_LATER, index, upkeep, need.unindexed[index.name])
         for requested in self._wanted.indices:  # last, since no compaction has to follow
             yield from self._index_decisions(requested, upkeep)
+
+    def _replacement(self, index: LiveIndex) -> WantedIndex:
+        """Return the index that the block requests in place of a vector index, else one with its parameters."""
+        metric = None if index.metric is None else Metric(index.metric)
+        like = WantedIndex(index.columns[0], IndexType(index.type), metric, None, index.num_sub_vectors)
+        return next((requested for requested in self._wanted.indices if requested.column == like.column), like)
 
     def _compaction(self, code: ReasonCode, upkeep: Upkeep, need: Upkeep | LaterNeed) -> Change:
         """Return the job that merges the fragments which ``need`` counts, now or after other jobs."""

@@ -87,6 +87,7 @@ from reconciler.storage.reading import (
     Reference,
     cleanup_of,
     count_rows,
+    described_indices,
     examine,
     latest_state,
     list_references,

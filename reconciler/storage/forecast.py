@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from reconciler.model.maintenance import LaterNeed, LiveIndex, Maintain, WantedCompaction, total_bytes
+from reconciler.storage.reading import described_indices
 
 _MIN_DELETED_SHARE = 0.1
 """A fragment with a larger share of deleted rows is rewritten even on its own, as in pylance."""
@@ -78,7 +79,7 @@ def left_alone(fragments: Iterable[Fragment], compaction: WantedCompaction) -> l
 def fragments_of(dataset: Any) -> list[Fragment]:
     """Return the fragments of a dataset, in order."""
     covering: dict[int, set[tuple[str, str]]] = {}
-    for index in dataset.describe_indices():
+    for index in described_indices(dataset):
         for segment in index.segments:
             for number in segment.fragment_ids:
                 covering.setdefault(number, set()).add((index.name, segment.uuid))
@@ -95,7 +96,7 @@ def fragments_of(dataset: Any) -> list[Fragment]:
 
 def later_needs(fragments: Sequence[Fragment], maintain: Maintain, indices: Sequence[LiveIndex]) -> Iterator[LaterNeed]:
     """Simulate rounds of a compaction and index updates; yield the need after each, until there is no more."""
-    updated = [index for index in indices if not index.may_wait]
+    updated = [index for index in indices if not index.may_wait and not index.is_old]
     unmapped = {index.name for index in indices if not index.is_remapped}
     if maintain.compact is None:
         return

@@ -30,7 +30,7 @@ from reconciler.storage.losses import (
 )
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import is_storage_error, message_of, or_none
-from reconciler.storage.reading import has_statistics
+from reconciler.storage.reading import UncountedRowsError, described_indices, has_statistics, is_old_index
 from reconciler.storage.references import BRANCHES, BrokenReference, References
 
 SMALL_FRAGMENT = 1024 * 1024
@@ -43,12 +43,13 @@ _LONG_NAME = len(f"{2**64}{MANIFEST_SUFFIX}")  # of a manifest that counts downw
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index, and how many rows of the latest version it covers."""
+    """An index, and how many rows of the latest version it covers; pylance cannot add rows to an old one."""
 
     name: str
     kind: str
     columns: tuple[str, ...]
     rows: int | None
+    is_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,18 @@ def small_fragments_of(dataset: Any, *, lists_files: bool) -> int | None:
     return None if None in sizes else sum(size is not None and size < SMALL_FRAGMENT for size in sizes)
 
 
-def indices_of(dataset: Any) -> tuple[Index, ...]:
-    """Return the indices of a ``lance.LanceDataset``, sorted by name, without Lance's internal ones."""
+def indices_of(dataset: Any) -> tuple[Index, ...] | None:
+    """Return the indices of a ``lance.LanceDataset``, sorted by name, without Lance's internal ones.
+
+    None if they are unknown, as rows were never counted.
+    """
+    try:
+        described = described_indices(dataset)
+    except UncountedRowsError:
+        return None
     indices = (
-        Index(index.name, str(index.index_type), tuple(index.field_names), index.num_rows_indexed)
-        for index in dataset.describe_indices()
+        Index(index.name, str(index.index_type), tuple(index.field_names), index.num_rows_indexed, is_old_index(index))
+        for index in described
         if not index.name.startswith(SYSTEM_INDEX)
     )
     return tuple(sorted(indices, key=lambda index: index.name))

@@ -22,7 +22,7 @@ from reconciler.model.maintenance import total_bytes
 from reconciler.storage.files import resolve_location, session_at, version_of
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
-from reconciler.storage.reading import cleanup_of
+from reconciler.storage.reading import UncountedRowsError, cleanup_of, described_indices
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
 SYSTEM_INDEX = "__lance"
@@ -224,7 +224,7 @@ class FileListing:
                 needed.files[deletion] = None
             needed.parts.append(_FragmentFiles(fragment, deletion, data))
             needed.owners.update((_display_name(key), fragment.fragment_id) for key in needed.parts[-1].keys)
-        for index in version.describe_indices():
+        for index in _indices(version):
             for segment in index.segments:
                 key = bases[segment.base_id].key(f"{INDICES}/{segment.uuid}")
                 if index.name.startswith(SYSTEM_INDEX) and key[1] not in self.sizes:
@@ -324,6 +324,14 @@ def _rows_of(fragment: Any) -> int | None:
     metadata = fragment.metadata
     deleted = 0 if metadata.deletion_file is None else metadata.deletion_file.num_deleted_rows
     return metadata.physical_rows - deleted if metadata.physical_rows and deleted is not None else None
+
+
+def _indices(version: Any) -> list[Any]:
+    """Return the indices of a version, and none of one whose rows were never counted."""
+    try:
+        return described_indices(version)
+    except UncountedRowsError:
+        return []
 
 
 def _display_name(key: Key) -> str:

@@ -176,6 +176,32 @@ def repair_of(dataset: Any) -> str | None:
     return None
 
 
+class UncountedRowsError(ValueError):
+    """Raised for indices on fragments whose rows their writer did not count."""
+
+
+def described_indices(dataset: Any) -> list[Any]:
+    """Return pylance's descriptions of the indices of a ``lance.LanceDataset``.
+
+    Raises:
+        UncountedRowsError: pylance 0.7 did not count the rows of its fragments.
+    """
+    try:
+        return list(dataset.describe_indices())
+    except (OSError, RuntimeError, ValueError):
+        if all(fragment.metadata.physical_rows for fragment in dataset.get_fragments()):
+            raise
+        raise UncountedRowsError(
+            "pylance 0.7 did not count the rows of its fragments, and pylance 14 describes no index without; any "
+            "commit counts them, such as `lance.dataset(…).update_config({…})`"
+        ) from None
+
+
+def is_old_index(index: Any) -> bool:
+    """Return whether pylance 14 cannot add rows to a described index: IVF indices of pylance 0.20 and older."""
+    return str(index.index_type).startswith("IVF_") and any(not segment.index_version for segment in index.segments)
+
+
 def damage_of(dataset: Any, location: str, options: Mapping[str, str]) -> str | None:
     """Return why pylance's `validate()` fails, which reads the footer of each data file; None if it passes."""
     try:

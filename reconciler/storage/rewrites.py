@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
 from reconciler.model.errors import InvalidTableStateError
+from reconciler.model.maintenance import total_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _EXTENSION = b"ARROW:extension:name"
-_BATCH_BYTES = 64 << 20
+_BATCH_BYTES, _BATCH_ROWS = 64 << 20, 8192
 
 
 @dataclass(slots=True)
@@ -83,8 +84,15 @@ def expect_same_rows(location: str, options: Mapping[str, str], dataset: Any, re
 def _content(dataset: Any, fragments: Sequence[Any]) -> _Content:
     content = _Content()
     if fragments:
-        content.add(dataset.scanner(fragments=fragments, batch_size_bytes=_BATCH_BYTES).to_batches())
+        content.add(dataset.scanner(fragments=fragments, batch_size=_batch_rows(fragments)).to_batches())
     return content
+
+
+def _batch_rows(fragments: Sequence[Any]) -> int:
+    """Return as many rows as a batch may hold; pylance has ``batch_size_bytes`` for files of format 2.1 and later."""
+    rows = sum(fragment.physical_rows for fragment in fragments)
+    size = total_bytes(file.file_size_bytes for fragment in fragments for file in fragment.data_files())
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // size)) if size else _BATCH_ROWS
 
 
 def _difference(before: _Content, after: _Content, schema: pa.Schema, schema_after: pa.Schema) -> str | None:

@@ -33,11 +33,21 @@ from reconciler.storage import forecast
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.opening import places_elsewhere
-from reconciler.storage.pylance import in_memory, message_of
-from reconciler.storage.reading import checked_out_version, cleanup_of, damage_of, examine, has_statistics, repair_of
+from reconciler.storage.pylance import in_memory, message_of, or_none
+from reconciler.storage.reading import (
+    checked_out_version,
+    cleanup_of,
+    damage_of,
+    described_indices,
+    examine,
+    has_statistics,
+    is_old_index,
+    repair_of,
+)
 from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
+_UNKNOWN_TYPE = "Unknown"  # of indices that pylance 0.18 or older wrote; their files tell
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
 
 
@@ -114,19 +124,23 @@ def _bytes_of(dataset: Any, fragments: Sequence[Mapping[str, Any]]) -> int | Non
 
 def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
     indices = []
-    for index in dataset.describe_indices():
+    for index in described_indices(dataset):
         if index.name.startswith(SYSTEM_INDEX):
             continue
+        kind = str(index.index_type)
+        if kind == _UNKNOWN_TYPE:
+            kind = (or_none(partial(dataset.stats.index_stats, index.name)) or {}).get("index_type", kind)
         details = index.details if isinstance(index.details, dict) else {}
         indices.append(
             LiveIndex(
                 index.name,
-                str(index.index_type),
+                kind,
                 tuple(index.field_names),
                 index.num_rows_indexed,
                 index.total_size_bytes,
                 (details.get("metric_type") or "").lower() or None,
                 details.get("compression", {}).get("num_sub_vectors"),
+                is_old_index(index),
             )
         )
     return tuple(sorted(indices, key=lambda index: index.name))
@@ -310,4 +324,4 @@ def _optimize(location: str, options: Mapping[str, str], name: str) -> None:
 
 
 def _segments(dataset: Any, name: str) -> set[str]:
-    return {segment.uuid for index in dataset.describe_indices() if index.name == name for segment in index.segments}
+    return {segment.uuid for index in described_indices(dataset) if index.name == name for segment in index.segments}

@@ -2,13 +2,13 @@
 
 Each release needs an environment of its own, and Python 3.11 or older::
 
-    for version in 0.7.5 0.8.0 0.10.5 1.0.0 4.0.0; do
+    for version in 0.7.5 0.8.0 0.10.5 0.16.0 0.20.0 0.30.0 1.0.0 4.0.0 7.0.0 10.0.0; do
         python -m venv old-$version && old-$version/bin/pip install pylance==$version 'pyarrow<16' 'numpy<2'
         old-$version/bin/python tests/old_data/generate.py
     done
 
-The order matters: 0.8.0 appends to a copy of what 0.7.5 wrote. 1.0.0 and 4.0.0 write
-directory catalogs, which are packed.
+The order matters: 0.8.0 appends to a copy of what 0.7.5 wrote. Each writes a dataset of all that it can; 1.0.0 and
+4.0.0 write directory catalogs. These are packed.
 """
 
 import importlib
@@ -73,9 +73,48 @@ def write_directory() -> None:
             catalog.create_empty_table(spec.CreateEmptyTableRequest(id=["theirs", "later"]))
         else:
             catalog.declare_table(spec.DeclareTableRequest(id=["theirs", "later"]))
-        with tarfile.open(HERE / f"directory-{lance.__version__}.tar.xz", "w:xz") as packed:
-            packed.add(root, ".")
+        _pack(root, "directory")
 
 
-_WRITE = {"0.7.5": write_0_7_5, "0.8.0": write_0_8_0, "0.10.5": write_0_10_5}
-_WRITE.get(lance.__version__, write_directory)()
+def _pack(folder: str, name: str) -> None:
+    with tarfile.open(HERE / f"{name}-{lance.__version__}.tar.xz", "w:xz") as packed:
+        packed.add(folder, ".")
+
+
+def _release_rows(first: int, last: int) -> pa.Table:
+    numbers = range(first, last)  # of a slice of a table, pylance 0.20 wrote all of a struct
+    columns = {
+        "id": pa.array(numbers, pa.int64()),
+        "text": pa.array([None if number % 7 == 0 else f"row {number}" for number in numbers]),
+        "words": pa.array([[f"w{number % 3}", "x"] for number in numbers]),
+        "place": pa.array([{"x": float(number), "y": None if number % 5 == 0 else number} for number in numbers]),
+        "v": pa.array([[float(n % 9) for n in range(4 * number, 4 * number + 4)] for number in numbers]),
+    }
+    return pa.table({**columns, "v": columns["v"].cast(pa.list_(pa.float32(), 4))})
+
+
+def write_release() -> None:
+    """Write columns of several kinds, deletions, indices of numbers and vectors, and a tag where there are tags."""
+    with tempfile.TemporaryDirectory() as root:
+        place = f"{root}/release.lance"
+        for first, last in ((0, 270), (270, 280), (280, 290)):
+            lance.write_dataset(_release_rows(first, last), place, mode="append" if first else "create")
+        if hasattr(lance.LanceDataset, "create_scalar_index"):
+            lance.dataset(place).create_scalar_index("id", "BTREE")
+        lance.dataset(place).create_index("v", "IVF_PQ", num_partitions=1, num_sub_vectors=2)
+        lance.dataset(place).delete("id in (3, 25, 275)")
+        lance.write_dataset(_release_rows(290, 300), place, mode="append")
+        if hasattr(lance.LanceDataset, "tags"):
+            lance.dataset(place).tags.create("first", 1)
+        _pack(root, "release")
+
+
+_WRITE = {
+    "0.7.5": write_0_7_5,
+    "0.8.0": write_0_8_0,
+    "0.10.5": write_0_10_5,
+    "1.0.0": write_directory,
+    "4.0.0": write_directory,
+}
+_WRITE.get(lance.__version__, lambda: None)()
+write_release()

@@ -19,6 +19,10 @@ _LONGEST = 40
 _COMPACT = "Compact them with `lance.dataset(…).optimize.compact_files()`, best after each write of the table"
 
 
+_REPLACE_OLD = (
+    "pylance cannot add rows to an IVF index that pylance 0.20 or older wrote: replace it with "
+    "`lance.dataset(…).create_index(…, replace=True)`."
+)
 _CLEAN_UP = (
     "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes old versions, and files that only they need. First "
     "tag the versions that shallow clones were made of: a clone loses its data with them"
@@ -192,9 +196,12 @@ def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     for index in stored.indices:
         left = 0 if index.rows is None else stored.rows - index.rows
         if left > limits.unindexed_rows and left > _UNINDEXED_SHARE * stored.rows:
+            update = (
+                "Update it with `lance.dataset(…).optimize.optimize_indices()`, best after each write of the table. "
+                f"{_maintain_remedy(record, 'optimize_indices')}"
+            )
             yield Verdict(
                 f"its index `{index.name}` covers {index.rows:,} of {count(stored.rows, 'row')}",
-                "Update it with `lance.dataset(…).optimize.optimize_indices()`, best after each write of the table. "
-                f"{_maintain_remedy(record, 'optimize_indices')}",
+                _REPLACE_OLD if index.is_old else update,
                 details={"index": index.name, "rows without index": f"{left:,}"},
             )

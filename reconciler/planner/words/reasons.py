@@ -150,6 +150,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.NO_DEFAULT_LOCATION: "the catalog has no default location for a new table",
     ReasonCode.NOT_INDEXABLE: "no index {kind} can be built on {name}: {detail}",
     ReasonCode.OTHER_COLUMNS: _other_columns,
+    ReasonCode.OLD_INDEX: "pylance cannot add rows to the {kind} index on {name}, which pylance 0.20 or older wrote",
     ReasonCode.OTHER_INDEX: "the index on {name} is {detail}; its block asks for {kind}",
     ReasonCode.OUT_OF_SCOPE: "it is outside of the catalog's scope: {detail}",
     ReasonCode.PROTECTED: "{name} is protected, and a move would remove that name",

@@ -148,6 +148,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ),
     ReasonCode.NO_DEFAULT_LOCATION: "write the `location:` of the table in its block",
     ReasonCode.NOT_INDEXABLE: "correct `maintain.indices` in its block",
+    ReasonCode.OLD_INDEX: "replace the index: `{code}`",
     ReasonCode.OTHER_COLUMNS: _schema_remedy,
     ReasonCode.OTHER_INDEX: "correct `maintain.indices` in its block, or replace the index: `{code}`",
     ReasonCode.PROTECTED: _UNPROTECT,
