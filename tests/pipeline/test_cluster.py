@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
@@ -26,12 +27,14 @@ JOB = """\
 import os, signal, sys, time
 from pathlib import Path
 from reconciler import load, plan
+from reconciler.auditor.audit import AuditOptions
+from reconciler.auditor.run import run_audit
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.spark import plan_on_spark, spark_session
 from reconciler.pipeline.upkeep_tasks import on_executors
 from troubled_backend import nearest
 
-needy, *paths = sys.argv[1:]
+needy, audited, *paths = sys.argv[1:]
 marker = Path(needy).with_name("killed")
 
 def spread(act, work):
@@ -48,6 +51,11 @@ with spark_session() as spark:
     executors, manifest = on_executors(spark), load(needy)
     (end,) = maintain(plan_maintenance(manifest), manifest, executors=spread).results
     print("maintained", end.status.value, end.note.count("data/") > 0, plan_maintenance(manifest).is_empty, flush=True)
+    history = str(Path(audited).with_name("audits.lance"))
+    for engine in (spark, None):
+        document = run_audit(engine, load(audited), AuditOptions(history=history))
+        found = sorted((one.rule, *one.identifier) for one in document.findings)
+        print("audited", document.complete, document.totals.tables, found, flush=True)
     for path in paths:
         manifest = load(path)
         made = plan_on_spark(spark, manifest)
@@ -92,11 +100,12 @@ def troubled(folder: Path, victim: str = "") -> Path:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What a job printed that compacts a dataset at ``needy`` and plans at ``paths``; its rows and version before."""
+    """What a job printed that compacts a dataset at ``needy``, audits and plans; its rows and version before."""
 
     lines: Sequence[str]
     needy: str
     before: tuple[str, int]
+    audited: Path
     paths: Sequence[Path]
 
 
@@ -107,6 +116,10 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Sub
     place = needy(folder / "lake/a.lance")
     before = (fingerprint(place), lance.dataset(place).version)
     upkeep = write_manifest(folder, manifest_of(["a"], {"compact": {"max_small_fragments": 5, "target_rows": 100}}))
+    audited = troubled(folder / "audited", "CoarseGrainedExecutorBackend")
+    lake = DirBackend(root=str(audited.with_name("lake")))
+    for namespace in ("a", "b", "c"):
+        lance.write_dataset(pa.table({"id": [1]}), lake.default_location((namespace, "t7")))
     paths = [
         troubled(folder / "well"),
         troubled(folder / "executor", "CoarseGrainedExecutorBackend"),
@@ -118,7 +131,7 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Sub
     settings = [text for key, value in {**SETTINGS, **HERE}.items() for text in ("--conf", f"{key}={value}")]
     submit = [str(HOME / "bin/spark-submit"), "--master", cluster.master, "--py-files", modules, *settings]
     done = subprocess.run(
-        [*submit, "job.py", str(upkeep), *map(str, paths)],
+        [*submit, "job.py", str(upkeep), *map(str, (audited, *paths))],
         env=dict(cluster.environment),
         cwd=folder,
         capture_output=True,
@@ -127,7 +140,7 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Sub
         timeout=HUNG_SECONDS,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    return Submitted(done.stdout.splitlines(), place, before, paths)
+    return Submitted(done.stdout.splitlines(), place, before, audited, paths)
 
 
 def test_plans_are_right_whatever_dies(submitted: Submitted) -> None:
@@ -137,6 +150,14 @@ def test_plans_are_right_whatever_dies(submitted: Submitted) -> None:
     reads = [len(list((path.parent / "log/b").iterdir())) for path in paths]
     assert reads[0] < reads[1]
     assert reads[0] < reads[2]
+
+
+def test_an_audit_with_a_history_is_whole_whatever_dies(submitted: Submitted) -> None:
+    on_spark, local = [line for line in submitted.lines if line.startswith("audited")]
+    assert on_spark.startswith("audited True 60 [")
+    assert on_spark.partition("[")[2] == local.partition("[")[2]
+    assert len(list((submitted.audited.parent / "log/b").iterdir())) > 2
+    assert lance.dataset(str(submitted.audited.with_name("audits.lance"))).count_rows() == 2
 
 
 def test_a_compaction_whose_executor_dies_is_one_commit(submitted: Submitted) -> None:
