@@ -15,23 +15,25 @@ __all__ = ["PAGES", "ROOT", "Block", "Section", "calls", "first_yaml", "mentions
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-_TYPED = frozenset({"sh", "console", "python"})
+_COMMANDED = frozenset({"sh", "console"})
+_TYPED = _COMMANDED | {"python", "diff"}
 _COMMAND = re.compile(r"(\$ |[A-Z_]+=\S+ )?(lancens|make|pip|pytest|python|opa|gh|docker|curl|\.venv/bin/\w+) \S")
 _SHELL = frozenset({"&&", "||", "|", ";", ">", ">>", "<"})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block in a fence; ``line`` is that of the fence."""
+    """A block in a fence; ``line`` is that of the fence, ``file`` what it is to be saved as."""
 
     language: str
     text: str
     line: int
+    file: str = ""
 
     @property
     def commands(self) -> list[str]:
         """The command lines of a block of a shell; those of a console without what they print."""
-        lines = self.text.replace("\\\n", " ").splitlines()
+        lines = self.text.replace("\\\n", " ").splitlines() if self.language in _COMMANDED else []
         if self.language == "console":
             return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
         return lines
@@ -70,7 +72,8 @@ def _fences(page: Path) -> tuple[tuple[str, Block], ...]:
         if token.type == "heading_open" and token.tag != "h1":
             heading = tokens[place + 1].content
         elif token.type == "fence":
-            found.append((heading, Block(token.info.strip(), token.content, (token.map or [0])[0] + 1)))
+            language, _, title = token.info.strip().partition(" title=")
+            found.append((heading, Block(language, token.content, (token.map or [0])[0] + 1, title.strip("'\""))))
     return tuple(found)
 
 
@@ -79,7 +82,7 @@ def sections() -> list[Section]:
     found: dict[tuple[Path, str], list[Block]] = {}
     for page in PAGES:
         for heading, block in _fences(page):
-            if block.language in _TYPED:
+            if block.language in _TYPED or block.file:
                 found.setdefault((page, heading), []).append(block)
     return [Section(page, heading, tuple(blocks)) for (page, heading), blocks in found.items()]
 
@@ -104,7 +107,7 @@ def calls(page: Path) -> Iterator[list[str]]:
     for _, block in _fences(page):
         if block.language == "yaml":
             yield from _arguments(re.findall(r"^\s*(?:- )?run: (lancens .*)$", block.text, flags=re.MULTILINE))
-        elif block.language in _TYPED - {"python"}:
+        else:
             yield from _arguments(block.commands)
 
 

@@ -9,10 +9,11 @@ import runpy
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, chdir, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import indent
 from unittest.mock import patch
 
 import pytest
@@ -42,6 +43,20 @@ class Place:
     def write(self, name: str, text: str) -> None:
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text, "utf-8")
+
+    def edit(self, difference: str) -> None:
+        """Change the manifest as a page shows it, at any depth; a line with an ellipsis is between two places."""
+        path = self.folder / "lancens.yaml"
+        text = "\n" + path.read_text("utf-8")
+        for hunk in re.split("^…\n", difference, flags=re.MULTILINE):
+            before, after = ([line[1:] for line in hunk.splitlines() if line[0] in signs] for signs in (" -", " +"))
+            [(old, new)] = [
+                (found, indent("\n".join(("", *after, "")), " " * depth))
+                for depth in range(16)
+                for found in re.findall(_pattern(before, depth), text)
+            ]
+            text = text.replace(old, new)
+        path.write_text(text.removeprefix("\n"), "utf-8")
 
     def written(self, text: str) -> str:
         """Return a text of the page as it is typed here."""
@@ -118,6 +133,10 @@ class Run:
             for block in section.blocks:
                 if block.language == "python":
                     shown.append(place.run(place.written(block.text), self.given))
+                elif block.language == "diff":
+                    place.edit(block.text)
+                elif block.file:
+                    place.write(block.file, place.written(block.text))
                 else:
                     shown.append(self._shell(block, place, servers, tuple(leave_out)))
         for text in self.shows:
@@ -135,6 +154,12 @@ class Run:
             servers.close()
             servers.enter_context(place.serving(line))
         return ""
+
+
+def _pattern(lines: Iterable[str], depth: int) -> str:
+    """Return what matches whole lines at a depth; an ellipsis among them is all lines as deep as it is."""
+    patterns = (re.escape(f"{' ' * depth}{line}\n") for line in lines)
+    return "\n" + "".join(re.sub("^(.*)…\\\\\n$", r"(?:\1.*\n)*", pattern) for pattern in patterns)
 
 
 def _untimed(text: str) -> str:
