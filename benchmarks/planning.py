@@ -2,7 +2,7 @@
 
 Each part is measured in a process of its own, in CPU seconds (user and system), ROUNDS times. A change and a catalog
 are differences: the plan that has them, less the same plan without. Memory is what the plan holds, from the end of
-loading the manifest. Opens are those of datasets by pylance.
+loading the manifest; the peak is that of the process, with its manifest. Opens are those of datasets by pylance.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.page import Goal, Section, about, spread, table
-from benchmarks.scale import fill_catalog, write_manifest
+from benchmarks.scale import fill_catalog, peak_mib, write_manifest
 
 ROUNDS = 3
 CHANGES = 5_000
+MANY_CHANGES = 1_000_000
 CATALOGS = 50
 MIRRORED = 400
 COLUMNS, SHARING = 2_000, 500
@@ -87,6 +88,16 @@ def _memory(folder: Path) -> float:
     tracemalloc.start()
     plan = reconciler.plan(manifest)
     return tracemalloc.get_traced_memory()[0] / 1024 / len(plan.changes)
+
+
+def _peak(folder: Path) -> float:
+    """Return the GB of a process, at its peak, that plans ``MANY_CHANGES`` creates."""
+    import reconciler
+
+    manifest = write_manifest(folder, MANY_CHANGES)
+    (folder / "lake").mkdir()
+    assert len(reconciler.plan(reconciler.load(manifest)).changes) > MANY_CHANGES
+    return peak_mib() * 2**20 / 1e9
 
 
 def _collected(folder: Path) -> float:
@@ -195,6 +206,7 @@ PARTS: Mapping[str, Callable[[Path], float]] = {
     "create": lambda folder: _change(folder, None),
     "update": lambda folder: _change(folder, CHANGES),
     "memory": _memory,
+    "peak": _peak,
     "collected": _collected,
     "catalog": _catalog,
     "mirrors": _mirrors,
@@ -207,6 +219,7 @@ GOALS: Mapping[str, tuple[str, float]] = {
     "create": ("a create in a plan, µs", 90),
     "update": ("an update in a plan, µs", 350),
     "memory": ("a create in a plan, KiB", 2.5),
+    "peak": (f"{MANY_CHANGES:,} creates at the peak, GB", 4),
     "collected": ("a plan of updates, against one without garbage collection", 1.05),
     "catalog": ("a catalog more in a plan, ms", 5),
     "mirrors": (f"opens of three mirrors of {MIRRORED} tables, by the tables", 1),
@@ -229,7 +242,7 @@ def section(rounds: int = ROUNDS, names: Iterable[str] = tuple(PARTS)) -> Sectio
     """Measure and return the section of the page."""
     lines, goals = [], []
     for name in names:
-        figures = [_run(name) for _ in range(1 if name in ("many", "mirrors") else rounds)]
+        figures = [_run(name) for _ in range(1 if name in ("many", "mirrors", "peak") else rounds)]
         what, limit = GOALS[name]
         lines.append([what, spread(figures)])
         goals.append(Goal(what, median(figures), limit))

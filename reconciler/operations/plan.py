@@ -26,7 +26,7 @@ from reconciler.operations.revisions import shared_blocks
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.facts import CatalogInput, PlanOptions
 from reconciler.planner.mirrors import with_sources
-from reconciler.planner.placeholders import hide_locations, restore_locations
+from reconciler.planner.placeholders import restore_locations
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, check_removals
 from reconciler.planner.planning import Planning
 
@@ -134,12 +134,12 @@ def plan_with(
     """
     planning, earlier = _plan_catalogs(engine_of, manifest, options, parallelism, profile, against)
     with profile.stage("order"), collector_paused():
-        planned = planning.plan(reference(manifest), manifest.thresholds, options)
-        planned = planned.with_pending(earlier.plan(planned.manifest, manifest.thresholds))
+        places = shown_locations_of(manifest)
+        planned = planning.plan(reference(manifest), manifest.thresholds, options, places)
+        planned = planned.with_pending(earlier.plan(planned.manifest, manifest.thresholds, places=places))
         if not allow_mass_removal:
             check_removals(planned)
-        del planning, earlier  # changes are copied where locations are hidden
-        return hide_locations(planned, shown_locations_of(manifest))
+        return planned
 
 
 def _plan_catalogs(

@@ -370,19 +370,21 @@ def _hidden_tables(source: CatalogInput, changes: Collection[Change], tables: Li
 
     Only tables that the manifest or a mirror asks for conflict; any other may be hidden by a block for its directory.
     """
-    place_of = source.facts.place_of
-    entering = hiding_changes(source.capabilities, changes, place_of)
+    place_of, blocks = source.facts.place_of, source.desired.tables
+    listed = [
+        table
+        for table in (tables.tables.values() if source.capabilities.lists_root else ())
+        if len(table.id) == 1 and not table.properties and (table.id in blocks or source.desired.is_followed)
+    ]
+    entering = hiding_changes(source.capabilities, changes if listed else (), place_of)
     if not entering:
         return
     leaving = {
         change.identifier for change in changes if change.before and (change.after is None or _enters_location(change))
     }
-    blocks = source.desired.tables
-    for table in sorted(tables.at(entering, source.facts), key=lambda table: table.id, reverse=True):
-        change = entering[place_of(table.location)]
-        if len(table.id) != 1 or table.properties or table.id in leaving or table.id == change.identifier:
-            continue
-        if table.id in blocks or source.desired.is_followed:
+    for table in sorted(listed, key=lambda table: table.id, reverse=True):
+        change = entering.get(place_of(table.location))
+        if change is not None and table.id not in leaving and table.id != change.identifier:
             params: Params = {"location": locations.redact(table.location), "name": address(change.catalog, table.id)}
             yield _Conflict(change, Why(ReasonCode.HIDES_TABLE, params), table)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from graphlib import TopologicalSorter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from graphlib import CycleError
+from itertools import chain
 from typing import TypeAlias
 
 from reconciler.model import locations
@@ -54,31 +55,36 @@ def takes_emptied_name(change: Change, left: Collection[tuple[str, Identifier]])
     return change.kind == "table" and change.moved_from is not None and (change.catalog, change.identifier) in left
 
 
-def order(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Return ``changes`` in execution order, each with the positions it depends on.
+def order(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield ``changes`` in execution order, each with the positions it depends on.
 
-    Of the orders that respect every dependency, it is the first one by catalog, phase and identifier.
+    Of the orders that respect every dependency, it is the first one by catalog, phase and identifier. There may be
+    millions, so none is kept once it has been yielded.
+
+    Raises:
+        graphlib.CycleError: they depend on each other; no plan has such changes.
     """
-    pending = sorted(changes, key=_sort_key)
-    needs = _dependencies(pending)
-    for at, earlier in _same_location_order(pending):
-        needs[at].add(earlier)
-    sorter = TopologicalSorter(dict(enumerate(needs)))
-    sorter.prepare()
-    ready: list[int] = []
-    position: dict[int, int] = {}
-    while sorter.is_active():
-        for index in sorter.get_ready():
-            heapq.heappush(ready, index)
+    pending = dict(enumerate(sorted(changes, key=_sort_key)))
+    followers: defaultdict[int, set[int]] = defaultdict(set)
+    unmet = [0] * len(pending)
+    depends_on: list[tuple[int, ...]] = [()] * len(pending)
+    for index, earlier in chain(_dependencies(pending), _same_location_order(pending)):
+        if index not in followers[earlier]:
+            followers[earlier].add(index)
+            unmet[index] += 1
+    ready = [index for index, number in enumerate(unmet) if not number]
+    for position in range(len(pending)):
+        if not ready:
+            raise CycleError(", ".join(change.address for change in pending.values()))
         index = heapq.heappop(ready)
-        position[index] = len(position)
-        sorter.done(index)
-    return tuple(
-        pending[index].model_copy(update={"depends_on": tuple(sorted(position[other] for other in needs[index]))})
-        if needs[index]
-        else pending[index]
-        for index in position
-    )
+        change, needed = pending.pop(index), depends_on[index]
+        yield change.model_copy(update={"depends_on": needed}) if needed else change
+        alone = (position,)
+        for follower in followers.pop(index, ()):
+            depends_on[follower] += alone  # the first time without a copy: most wait for one that many wait for
+            unmet[follower] -= 1
+            if not unmet[follower]:
+                heapq.heappush(ready, follower)
 
 
 def _sort_key(change: Change) -> _SortKey:
@@ -93,57 +99,85 @@ def _sort_key(change: Change) -> _SortKey:
     return change.catalog, 1, 0, change.identifier, change.kind
 
 
-def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
-    """Return, for each change, the indices of the changes that must precede it.
+def _dependencies(changes: Mapping[int, Change]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of indices: a change, and one that must precede it; the same pair may come again.
 
     Those that only share a location are left to :func:`_same_location_order`.
     """
-    index = {(change.catalog, change.kind, change.identifier): at for at, change in enumerate(changes)}
-    freed_places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for at, change in enumerate(changes):
+    index = _index_of(changes)
+    freed_places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, change in changes.items():
         if change.action in _LEAVES_LOCATION and change.before and change.before.location:
-            freed_places[change.catalog, locations.place(change.before.location)].add(at)
-    left_names = {(change.catalog, change.moved_from): at for at, change in enumerate(changes) if change.moved_from}
-    left_namespaces = namespaces_left(changes)
-    cleanups = {change.catalog: at for at, change in enumerate(changes) if change.code is ReasonCode.CATALOG_CLEANUP}
-    # Any other commit to a catalog with automatic clean-up would delete its old versions.
-    needs = [
-        {cleanups[change.catalog]} - {at} if change.catalog in cleanups else set() for at, change in enumerate(changes)
-    ]
-    for at, change in enumerate(changes):
-        if change.mirror_of is not None:
-            source = change.mirror_of.catalog, change.mirror_of.identifier
-            source_changes = index.get((source[0], "table", source[1])), left_names.get(source)
-            needs[at] |= {other for other in source_changes if other is not None}
+            freed_places[change.catalog, locations.place(change.before.location)].append(at)
+    left_namespaces = namespaces_left(changes.values())
+    yield from _after_cleanups(changes)
+    yield from _after_sources(changes, index)
+    for at, change in changes.items():
         parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
         if change.action.removes:
             if parent is not None and changes[parent].action is Action.DROP_NAMESPACE:
-                needs[parent].add(at)
+                yield parent, at
             continue
         if parent is not None and changes[parent].action is Action.CREATE_NAMESPACE:
-            needs[at].add(parent)
+            yield at, parent
         old_parent = index.get((change.catalog, "namespace", change.moved_from[:-1])) if change.moved_from else None
         if old_parent is not None and changes[old_parent].action is Action.DROP_NAMESPACE:
-            needs[old_parent].add(at)
+            yield old_parent, at
         copied_from = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
         if copied_from is not None:
-            needs[copied_from].add(at)
-        needs[at] |= _freeing_removals(change, changes, index, freed_places, left_namespaces)
-    return needs
+            yield copied_from, at
+        for other in _freeing_removals(change, changes, index, freed_places, left_namespaces):
+            yield at, other
 
 
-def _same_location_order(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
+def _index_of(changes: Mapping[int, Change]) -> Mapping[Key, int]:
+    """Return the indices of the changes of namespaces, and of those tables that others depend on by name."""
+    named: set[Key] = {change.namesake for change in changes.values() if change.kind == "namespace"}
+    origins = (change.mirror_of for change in changes.values() if change.mirror_of is not None)
+    named |= {(origin.catalog, "table", origin.identifier) for origin in origins}
+    return {change.key: at for at, change in changes.items() if change.kind == "namespace" or change.key in named}
+
+
+def _after_cleanups(changes: Mapping[int, Change]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of indices: a change in a catalog with automatic clean-up, and the one that turns that off.
+
+    Any other commit to the catalog would delete its old versions.
+    """
+    cleanups = {change.catalog: at for at, change in changes.items() if change.code is ReasonCode.CATALOG_CLEANUP}
+    for at, change in changes.items() if cleanups else ():
+        cleanup = cleanups.get(change.catalog, at)
+        if cleanup != at:
+            yield at, cleanup
+
+
+def _after_sources(changes: Mapping[int, Change], index: Mapping[Key, int]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of indices: a change of a mirrored table, and one of its source table."""
+    left_names = {(change.catalog, change.moved_from): at for at, change in changes.items() if change.moved_from}
+    for at, change in changes.items():
+        if change.mirror_of is not None:
+            source = change.mirror_of.catalog, change.mirror_of.identifier
+            source_changes = index.get((source[0], "table", source[1])), left_names.get(source)
+            yield from ((at, other) for other in source_changes if other is not None)
+
+
+def _same_location_order(changes: Mapping[int, Change]) -> Iterator[tuple[int, int]]:
     """Yield pairs of indices of changes at one location: a change, and one that must precede it.
 
     One catalog writes the first data there. A catalog that was planned before it found an empty location, and changes
     first; one planned after it was planned on the dataset, and changes last. Within the last phase, tables are
     registered with the columns that were found before others alter these columns.
     """
+    written = {
+        locations.place(change.destination)
+        for change in changes.values()
+        if change.destination and (change.is_first_data or change.action is Action.ALTER_TABLE)
+    }
     phases: tuple[defaultdict[str, list[int]], ...] = (defaultdict(list), defaultdict(list), defaultdict(list))
-    for at, change in enumerate(changes):
+    for at, change in changes.items() if written else ():
         phase = 1 if change.is_first_data else _DATA_PHASES.get((change.action, change.storage))
-        if phase is not None and change.destination:
-            phases[phase][locations.place(change.destination)].append(at)
+        place = locations.place(change.destination) if phase is not None and change.destination else None
+        if phase is not None and place in written:
+            phases[phase][place].append(at)
     for on_dataset in phases[2].values():
         altering = [at for at in on_dataset if changes[at].action is Action.ALTER_TABLE]
         registering = [
@@ -157,21 +191,19 @@ def _same_location_order(changes: Sequence[Change]) -> Iterator[tuple[int, int]]
 
 def _freeing_removals(
     change: Change,
-    changes: Sequence[Change],
-    index: dict[Key, int],
-    freed_places: dict[tuple[str, str], set[int]],
+    changes: Mapping[int, Change],
+    index: Mapping[Key, int],
+    freed_places: Mapping[tuple[str, str], Collection[int]],
     left: Collection[tuple[str, Identifier]],
-) -> set[int]:
-    """Return the indices of the changes that free the name or location which ``change`` takes.
+) -> Iterator[int]:
+    """Yield the indices of the changes that free the name or location which ``change`` takes.
 
     ``index`` has the changes by object, ``freed_places`` those that leave a location, by catalog and location.
     """
-    freed: set[int] = set()
     namesake = index.get(change.namesake)
     if namesake is not None and changes[namesake].action.removes and not takes_emptied_name(change, left):
-        freed.add(namesake)
-    if change.destination:
-        leaving = freed_places.get((change.catalog, locations.place(change.destination)), set())
+        yield namesake
+    if freed_places and change.destination:
+        leaving = freed_places.get((change.catalog, locations.place(change.destination)), ())
         # Two relocations may swap places, so only a new table waits for one.
-        freed |= {at for at in leaving if change.before is None or changes[at].action is Action.DEREGISTER_TABLE}
-    return freed
+        yield from (at for at in leaving if change.before is None or changes[at].action is Action.DEREGISTER_TABLE)

@@ -8,7 +8,7 @@ the real ones, also in another copy of the folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar
@@ -40,6 +40,12 @@ def hide_locations(plan: Plan, places: Mapping[str, str]) -> Plan:
         places: the text in the manifest, such as ``${env:LAKE_ROOT}``, by real location.
     """
     return _edit_model(plan, location_hider(places))
+
+
+def with_hidden_locations(entries: Iterable[ModelT], places: Mapping[str, str]) -> Iterator[ModelT]:
+    """Yield ``entries`` of a plan as :func:`hide_locations` returns them in one."""
+    hide = location_hider(places)
+    return (_edit_model(entry, hide) for entry in entries) if places else iter(entries)
 
 
 def restore_locations(plan: Plan, places: Mapping[str, str]) -> Plan:

@@ -21,12 +21,15 @@ from reconciler.planner.facts import CatalogInput, Facts
 from reconciler.planner.mirrors import NO_STORED_NAMES, PlannedTable, TablesAfterPlan, mirrored
 from reconciler.planner.ordering import order
 from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.placeholders import with_hidden_locations
 from reconciler.planner.plan import ManifestRef, Options, Plan, removes_too_much
 
 _NO_OPTIONS = Options()
+_NO_PLACES: Mapping[str, str] = {}
 _PLACED_BY_SERVICE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
 _EntryT = TypeVar("_EntryT", Change, Blocked)
 _Of = TypeVar("_Of", bound=Entry | Fingerprint)
+_ItemT = TypeVar("_ItemT")
 
 
 @dataclass(slots=True)
@@ -62,38 +65,65 @@ class Planning:
         self._planned[source.desired.name] = source, plan
         self._planned_data.update(planned_data_of(source, plan))
 
-    def plan(self, manifest: ManifestRef, thresholds: Thresholds, options: Options = _NO_OPTIONS) -> Plan:
-        """Return one plan of all catalogs, ordered: the same bytes for the same input.
+    def plan(
+        self,
+        manifest: ManifestRef,
+        thresholds: Thresholds,
+        options: Options = _NO_OPTIONS,
+        places: Mapping[str, str] = _NO_PLACES,
+    ) -> Plan:
+        """Return one plan of all catalogs, ordered: the same bytes for the same input; nothing stays planned here.
 
-        It includes the states of source tables that decide about mirrored ones.
+        It includes the states of source tables that decide about mirrored ones. There may be millions of entries, so
+        each one is let go of when its final form has been made.
+
+        Args:
+            manifest: the plan's manifest.
+            thresholds: its limits on removals.
+            options: how it was planned.
+            places: what the plan shows for real locations (see ``placeholders.hide_locations``).
         """
+        self._add_source_fingerprints()
+        plans = [plan for _, plan in self._planned.values()]
+        self._planned.clear()
+        outcomes = [plan.outcomes for plan in plans]
+        summaries = tuple(sorted((plan.summary for plan in plans), key=attrgetter("name")))
+        changes = order(_released(*(catalog.changes for catalog in outcomes)))
+        notes = sorted((note for catalog in outcomes for note in catalog.notes), key=attrgetter("catalog", "message"))
+        return Plan(
+            manifest=manifest,
+            thresholds=thresholds,
+            options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
+            catalogs=summaries,
+            changes=tuple(with_hidden_locations(changes, places)),
+            blocked=_sorted((blocked for catalog in outcomes for blocked in catalog.blocked.values()), places),
+            waiting=_sorted((change for catalog in outcomes for change in catalog.waiting), places),
+            guards=_sorted((guard for catalog in outcomes for guard in catalog.guards), places),
+            notes=tuple(with_hidden_locations(notes, places)),
+            fingerprints=_sorted(_released(*(plan.fingerprints for plan in plans)), places),
+        )
+
+    def _add_source_fingerprints(self) -> None:
+        """Add the fingerprints of source tables that decide about mirrored ones."""
         watched: defaultdict[str, set[Identifier]] = defaultdict(set)
         for name, (source, plan) in reversed(self._planned.items()):
             plan.fingerprints += _source_fingerprints(source, plan, watched[name])
             mirror = source.desired.mirror
             if mirror is not None and mirror.origin in self._planned:
                 watched[mirror.origin] |= _source_tables(source, plan, watched[name])
-        plans = [plan for _, plan in self._planned.values()]
-        outcomes = [plan.outcomes for plan in plans]
-        summaries = tuple(sorted((plan.summary for plan in plans), key=attrgetter("name")))
-        return Plan(
-            manifest=manifest,
-            thresholds=thresholds,
-            options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
-            catalogs=summaries,
-            changes=order(change for catalog in outcomes for change in catalog.changes),
-            blocked=_sorted(blocked for catalog in outcomes for blocked in catalog.blocked.values()),
-            waiting=_sorted(change for catalog in outcomes for change in catalog.waiting),
-            guards=_sorted(guard for catalog in outcomes for guard in catalog.guards),
-            notes=tuple(
-                sorted((note for catalog in outcomes for note in catalog.notes), key=attrgetter("catalog", "message"))
-            ),
-            fingerprints=_sorted(fingerprint for plan in plans for fingerprint in plan.fingerprints),
-        )
 
 
-def _sorted(entries: Iterable[_Of]) -> tuple[_Of, ...]:
-    return tuple(sorted(entries, key=_sort_key))
+def _released(*lists: list[_ItemT]) -> Iterator[_ItemT]:
+    """Yield the items of ``lists`` and empty these."""
+    for items in lists:
+        items.reverse()
+        while items:
+            yield items.pop()
+
+
+def _sorted(entries: Iterable[_Of], places: Mapping[str, str]) -> tuple[_Of, ...]:
+    """Return ``entries`` sorted, with the locations in ``places`` hidden."""
+    return tuple(with_hidden_locations(_released(sorted(entries, key=_sort_key)), places))
 
 
 def _sort_key(entry: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:

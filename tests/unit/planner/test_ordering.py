@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import weakref
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.planner.plan import Plan
-from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, live_table, plan_of, steps, table
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import Thresholds
+from reconciler.planner.catalog import plan_catalog
+from reconciler.planner.facts import Answers, CatalogInput
+from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.planning import Planning
+from tests.unit.planner.building import (
+    OWNER,
+    claim,
+    desired,
+    expected,
+    live,
+    live_namespace,
+    live_table,
+    plan_of,
+    questions_on,
+    steps,
+    table,
+)
 
 
 def test_creations_come_before_removals() -> None:
@@ -97,3 +116,19 @@ def test_the_same_states_give_the_same_bytes(plan: Plan) -> None:
     again = Plan.from_json(plan.to_json())
     assert again.to_json() == plan.to_json()
     assert again.digest() == plan.digest()
+
+
+def test_the_final_form_of_an_entry_replaces_the_one_before() -> None:
+    """Otherwise a plan of a million changes would hold each of them twice for a moment."""
+    wanted, there = desired(table("a/new"), table("a/old", {"tier": "x"})), live(live_table("a/old", owner=OWNER))
+    answers = Answers({question.table.id: expected(question) for question in questions_on(wanted, there).storage})
+    source = CatalogInput(wanted, there, Capabilities(), "memory")
+    planning, unordered = Planning(), plan_catalog(source, answers)
+    planning.add(source, unordered)
+    entries = [*unordered.outcomes.changes, *(state for state in unordered.fingerprints if state.view)]
+    first_forms = [weakref.ref(entry) for entry in entries if entry.kind == "table"]
+    del entries
+    places = {"/data": "${env:ROOT}"}
+    plan = planning.plan(ManifestRef(name="store", digest="", files=()), Thresholds(), places=places)
+    assert [change.destination for change in plan.changes] == ["${env:ROOT}/a/new.lance", "${env:ROOT}/a/old.lance"]
+    assert {first_form() for first_form in first_forms} == {None}
