@@ -113,8 +113,12 @@ class _Server:
             if operation.writes and request.state.access is not Access.WRITE:
                 return _logged_error(request, ErrorCode.PERMISSION_DENIED, "this token may read only")
             body = await self._read_body(request)
-            request.state.call = self._workers.submit(partial(self._call_catalog, operation, request, body))
-            return await asyncio.wrap_future(request.state.call)
+            call = self._workers.submit(partial(self._call_catalog, operation, request, body))
+            try:
+                return await asyncio.wrap_future(call)
+            finally:
+                request.state.has_begun = not call.cancelled()
+                del call  # or an error would refer to itself, through this frame, and stay until it is collected
 
         return self._with_error_responses(operation.name, respond)
 
@@ -150,8 +154,7 @@ class _Server:
 
     def _timeout_response(self, request: Request) -> Response:
         message = f"not done within {self._settings.timeout_seconds:g} s"
-        call = getattr(request.state, "call", None)
-        if call is not None and not call.cancelled():  # a call that has begun cannot be cancelled
+        if getattr(request.state, "has_begun", False):  # a call that has begun cannot be cancelled
             return _logged_error(request, ErrorCode.SERVICE_UNAVAILABLE, message)
         headers = {**RETRY_HEADERS, "Connection": "close"}  # the rest of its body may still arrive
         return _logged_error(request, ErrorCode.SERVICE_UNAVAILABLE, f"{message}: it never started; try again", headers)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
+from reconciler.model.collector import collector_of_server
 from reconciler.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: 
     with open_listener(address) as listener:
         config = uvicorn_config(app, grace_seconds)
         started(address.url(listener.getsockname()[1]))
-        with _ignore_repeated_signal():
+        with _ignore_repeated_signal(), collector_of_server():
             uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from uvicorn.config import STARTUP_FAILURE
 
+from reconciler.model.collector import collector_of_server
 from reconciler.model.errors import ConfigError
 from reconciler.server.running import ListenAddress, open_listener, uvicorn_config
 
@@ -88,6 +89,7 @@ class _Worker:
             logger.exception("a process cannot start")
             sys.exit(STARTUP_FAILURE)
         ending.callback(exit_if_calls_hang, app)
+        ending.enter_context(collector_of_server())
         return app
 
     def _forget_dead_processes(self) -> None:

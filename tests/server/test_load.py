@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from reconciler.backends.memory import MemoryBackend
 from reconciler.server.catalogs import OneCatalog
 from tests.server.client import Api
 from tests.server.command import resident_kilobytes, started
@@ -121,6 +123,22 @@ def test_2000_clients_at_once_are_all_answered(tmp_path: Path) -> None:
         assert found["health"].keys() == {"200"}
         assert resident_kilobytes(process) < before + 30_000
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
+
+
+@pytest.mark.parametrize(("path", "status"), [("describe", 404), ("register", 400), ("query", 406)])
+def test_a_refused_request_leaves_nothing_to_the_garbage_collector(path: str, status: int) -> None:
+    requests = 30
+    with served(OneCatalog(MemoryBackend())) as url:
+        api = Api(url)
+        assert api("POST", f"/v1/table/missing/{path}", {}).status == status
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(requests):
+                api("POST", f"/v1/table/missing/{path}", {})
+            assert gc.collect() < requests
+        finally:
+            gc.enable()
 
 
 def test_writes_of_a_directory_that_come_at_once_share_a_commit_and_each_gets_its_own_answer(tmp_path: Path) -> None:
