@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, catalog_options, format_option, parallelism_option
 from reconciler.cli.results import print_line, write_result
 from reconciler.model import display
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _PACKAGES = ("lancens", "pylance", "pyarrow", "lance-namespace", "boto3", "thrift", "pyspark")
 
 
-@click.command("doctor")
+@click.command("doctor", cls=GroupedCommand)
 @catalog_options("Check a catalog without a manifest.")
 @format_option("How to print the checks.")
 @parallelism_option()

@@ -8,22 +8,22 @@ import click
 
 GROUPS: Mapping[str, Sequence[str]] = {
     "What": (
-        *("select", "exclude", "own_variables", "var_files", "against", "impl", "config"),
-        *("catalog", "adopt", "take_over", "recreate_lost", "unmanaged", "with_schema", "from_storage"),
+        *("manifests", "impl", "config", "select", "exclude", "owned", "unmanaged", "blocked", "own_variables"),
+        *("var_files", "against", "catalog", "adopt", "take_over", "recreate_lost", "with_schema", "from_storage"),
         *("policies", "name", "rules", "skipped", "limits", "depth", "stale_after"),
-        *("since_last", "restore", "why"),
+        *("since_last", "restore", "why", "affected", "extra_locations"),
     ),
     "Safety": (
         *("auto_approve", "dry_run", "skip_blocked", "allow_mass_removal", "expect_digest", "max_bytes", "max_tables"),
-        *("until", "no_probe"),
+        *("until", "protected", "no_probe", "max_body", "timeout", "workers", "grace"),
     ),
     "Output": (
         *("out", "append", "form", "summary", "full", "detailed_exitcode", "fail_on"),
         *("journal", "history", "metrics", "profile"),
     ),
     "Access": (
-        *("allow_host", "allow_env", "allow_outside", "parallelism", "engine", "master", "conf"),
-        *("partitions",),
+        *("host", "port", "read_token_file", "write_token_file", "server_name", "allow_host", "allow_env"),
+        *("allow_outside", "parallelism", "engine", "master", "conf", "partitions"),
     ),
 }
 """The names of the options' values by the title of their group, the common ones first."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, complete_address, format_option, parallelism_option, source_options
 from reconciler.cli.results import write_result
 from reconciler.model import display
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.operations.listing import ListedTable, Which
 
 
-@click.command("list")
+@click.command("list", cls=GroupedCommand)
 @click.argument("globs", nargs=-1, metavar="[GLOB]...", shell_complete=complete_address)
 @source_options(
     click.option("--manifest", "manifests", multiple=True, metavar="MANIFEST", help="lancens.yaml by default.")

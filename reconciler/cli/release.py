@@ -7,6 +7,7 @@ from functools import partial
 import click
 
 from reconciler.cli.confirming import confirm_and_run
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import (
     CatalogSource,
     PlanView,
@@ -18,7 +19,7 @@ from reconciler.cli.options import (
 from reconciler.cli.planning import print_plan
 
 
-@click.command("release")
+@click.command("release", cls=GroupedCommand)
 @click.argument("globs", nargs=-1, required=True, metavar="GLOB...", shell_complete=complete_address)
 @source_options(
     click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, catalog_options
 from reconciler.model.backend_config import plain_key
 from reconciler.model.errors import ConfigError, MissingExtraError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 
 
-@click.command("serve")
+@click.command("serve", cls=GroupedCommand)
 @catalog_options("Serve a catalog without a manifest.")
 @click.option("--host", default="127.0.0.1", help="An address other than loopback needs a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=2333, help="0 picks a free port.")

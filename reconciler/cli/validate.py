@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import DEFAULT_MANIFEST, CatalogSource, format_option, manifest_options
 from reconciler.cli.results import print_line, write_result
 from reconciler.model import display
@@ -17,7 +18,7 @@ from reconciler.model.display import count
 from reconciler.model.errors import ManifestError, Problem
 
 
-@click.command("validate")
+@click.command("validate", cls=GroupedCommand)
 @manifest_options
 @click.option(
     "--affected",
