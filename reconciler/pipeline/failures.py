@@ -60,9 +60,10 @@ def quiet() -> Iterator[None]:
     """Keep PySpark's own logs and warnings of errors in the block off the terminal."""
     from pyspark.logger import PySparkLogger
 
-    root = logging.getLogger()
+    root, py4j = logging.getLogger(), logging.getLogger("py4j")
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     root.addFilter(_is_not_py4j)
+    propagated, py4j.propagate = py4j.propagate, False  # an interrupted call is logged with a traceback
     for logger in loggers:
         logger.disabled = True
     try:
@@ -71,6 +72,7 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         root.removeFilter(_is_not_py4j)
+        py4j.propagate = propagated
         for logger in loggers:
             logger.disabled = False
 

@@ -19,7 +19,8 @@ from tests.writing import write_manifest
 
 pytestmark = pytest.mark.end_to_end  # each test is about a process of its own
 
-_LANCENS = [sys.executable, "-c", "from reconciler.cli import main; main()"]
+_MAIN = "from reconciler.cli import main; main()"
+_LANCENS = [sys.executable, "-c", _MAIN]
 
 
 def _wants(folder: Path, namespaces: int, impl: str = "memory", **config: object) -> None:
@@ -75,9 +76,9 @@ class _Slow:
 
 
 @contextmanager
-def _running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _running(folder: Path, *arguments: str, setup: str = "pass") -> Iterator[subprocess.Popen[str]]:
     # Tests that run in the background of a shell have SIGINT ignored, and what they start inherits that.
-    command = ["env", "--default-signal=INT", *_LANCENS, *arguments]
+    command = ["env", "--default-signal=INT", sys.executable, "-c", f"{setup}; {_MAIN}", *arguments]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -127,3 +128,28 @@ def test_a_plan_that_is_stopped_says_so(tmp_path: Path, number: signal.Signals) 
             _, err = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert err.lstrip("\n") == "Interrupted. Nothing more was started.\n"
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_an_audit_that_is_stopped_says_so(engine: str, tmp_path: Path) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> tuple[int, object]:
+        if "/table/list" in request.path:  # of a namespace, which an executor asks for
+            asked.set()
+            go_on.wait(HUNG_SECONDS)
+        names = ["a"] if request.path.startswith("/v1/namespace/$/list") else []
+        return 200, {"namespaces": names, "tables": []}
+
+    on_spark = ["--master", "local[1]"] if engine == "spark" else []
+    at_once = "from reconciler.auditor import entries; entries._FEW_UNITS = 0"
+    with scripted(answer) as server:
+        _wants(tmp_path, 1, "rest", uri=server.url, max_retries=0)
+        with _running(tmp_path, "audit", "--engine", engine, *on_spark, setup=at_once) as process:
+            assert asked.wait(HUNG_SECONDS)
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=HUNG_SECONDS)
+            go_on.set()
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "Interrupted. Nothing more was started."
+    assert "Traceback" not in err

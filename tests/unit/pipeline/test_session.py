@@ -239,6 +239,7 @@ def test_what_pyspark_logs_of_a_failure_is_kept_off_the_terminal(caplog: pytest.
     with quiet():
         log("clientserver")
         log("mine")
+        logging.getLogger("py4j.clientserver").error("of an interrupted call")
     log("java_gateway")
     assert [record.message for record in caplog.records] == ["of mine", "of java_gateway"]
 
