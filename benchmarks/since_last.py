@@ -55,9 +55,9 @@ class SimulatedLake:
         """Audit; return the count of up-to-date tables, and the numbers of probed ones."""
         from reconciler.auditor.entries import ENTRIES, merge_entries
         from reconciler.auditor.probe_cache import ProbeCache
-        from reconciler.auditor.records import Depth
         from reconciler.auditor.storage_probe import TableProber
         from reconciler.pipeline.schemas import record_batch
+        from reconciler.storage import Depth
 
         cache = ProbeCache(self.folder, "0" * 32, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
         catalogs = cast(Any, {"lake": SimpleNamespace(options={}, opens_tables=False)})

@@ -34,7 +34,7 @@ from reconciler.auditor.entries import Coverage, read_entries, with_relations
 from reconciler.auditor.evaluate import CLAIMS, EVALUATED, Evaluator, base_claims
 from reconciler.auditor.orphans import DATASETS, DEEPEST, DatasetNamer, find_orphans
 from reconciler.auditor.probe_cache import ProbeCache
-from reconciler.auditor.records import Depth, Severity
+from reconciler.auditor.records import Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.suppressions import Suppressions
 from reconciler.auditor.totals import (
@@ -56,6 +56,7 @@ from reconciler.operations.plan import check_begins_with_catalog, reference
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.tasks import probe_tasks, row_tasks
 from reconciler.planner.placeholders import location_hider
+from reconciler.storage import Depth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -242,7 +243,7 @@ def _document(
         **{severity.value: sum(getattr(rule, severity.value) for rule in counts.by_rule) for severity in Severity}
     )
     tables = tables_of(evaluated, options.most_tables)
-    unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
+    unknown = () if options.depth.includes(Depth.FILES) else AMOUNTS_OF_FILES
     unread_in = coverage.unread_in()
     return AuditDocument(
         lancens_version=version("lancens"),

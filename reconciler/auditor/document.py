@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
 
-from reconciler.auditor.records import Depth, FailOn, Severity
+from reconciler.auditor.records import FailOn, Severity
 from reconciler.auditor.scales import Scale
 from reconciler.model import locations, names
 from reconciler.model.desired import Source
@@ -24,6 +24,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.redaction import redact_properties
 from reconciler.pipeline.rows import ReadFailure
 from reconciler.planner.plan import ManifestRef
+from reconciler.storage import Depth
 
 FORMAT_VERSION = "2.1"
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
 from reconciler.auditor.probe_cache import ProbeCache
-from reconciler.auditor.records import Depth, LocationContent, Severity, TableRecord
+from reconciler.auditor.records import LocationContent, Severity, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.drift import property_drift, tags_to_read
 from reconciler.auditor.rules.entries import stale_columns
@@ -31,6 +31,7 @@ from reconciler.model.names import Identifier, address, split
 from reconciler.model.ownership import owner_of
 from reconciler.pipeline.rows import live_table
 from reconciler.pipeline.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
+from reconciler.storage import Depth
 
 ABOUT = (
     ("catalog", STRING),

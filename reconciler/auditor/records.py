@@ -40,13 +40,6 @@ FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
 """The lowest severity whose findings fail an audit."""
 
 
-class Depth(Enum):
-    """How much of each dataset is read: only its manifest (quick), or also a list of its files."""
-
-    QUICK = "quick"
-    FILES = "files"
-
-
 @dataclass(frozen=True, slots=True)
 class LocationContent:
     """The content of a location in storage.

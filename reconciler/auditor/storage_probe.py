@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.probe_cache import ProbeCache
-from reconciler.auditor.records import NOT_PROBED, Depth, LocationContent
+from reconciler.auditor.records import NOT_PROBED, LocationContent
 from reconciler.backends.base import Backend
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import in_parallel
@@ -25,6 +25,7 @@ from reconciler.pipeline.reading import result_or_error
 from reconciler.pipeline.rows import live_table
 from reconciler.pipeline.schemas import Row, chunks
 from reconciler.planner.facts import EntryColumns
+from reconciler.storage import Depth
 
 _PROBES_AT_ONCE = 16
 """How many remote locations to probe at once; local ones are faster one by one."""
@@ -188,7 +189,7 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
         return content
     if content.kind is StorageKind.NOTHING:
         return _empty_location(location, options)
-    seeks_recovery = content.kind is StorageKind.UNKNOWN and depth is Depth.FILES
+    seeks_recovery = content.kind is StorageKind.UNKNOWN and depth.includes(Depth.FILES)
     return LocationContent(
         content.kind,
         content.detail,
@@ -221,10 +222,10 @@ def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], de
         committed=latest["timestamp"].astimezone(UTC),
         cleanup=storage.cleanup_of(dataset),
         bases=storage.places_elsewhere(location, dataset),
-        small_fragments=storage.small_fragments_of(dataset, lists_files=depth is Depth.FILES),
+        small_fragments=storage.small_fragments_of(dataset, lists_files=depth.includes(Depth.FILES)),
         indices=storage.indices_of(dataset),
         defects=storage.defects_of(dataset),
-        files=storage.files_of(dataset, location, options) if depth is Depth.FILES else None,
+        files=storage.files_of(dataset, location, options, depth) if depth.includes(Depth.FILES) else None,
     )
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from reconciler.auditor.records import FEW_TABLES, ROUNDS, Depth, FailOn
+from reconciler.auditor.records import FEW_TABLES, ROUNDS, FailOn
 from reconciler.auditor.rules import LIMITS, RULES, rules_to_apply
 from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import CatalogSource, catalog_options, exclude_option, parallelism_option, spark_options
 from reconciler.cli.results import print_line
 from reconciler.model.errors import LancensError
+from reconciler.storage import Depth
 
 if TYPE_CHECKING:
     from reconciler.auditor.document import AuditDocument
@@ -65,7 +66,8 @@ def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     "--depth",
     type=click.Choice([depth.value for depth in Depth]),
     default=Depth.FILES.value,
-    help="Read the latest version of each dataset (quick), or list its files as well, once (files).",
+    help="Read the latest version of each dataset (quick), also list its files (files), or also read the ends of data "
+    "and index files (footers).",
 )
 @click.option(
     "--limit",

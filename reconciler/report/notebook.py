@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.auditor.audit import AuditOptions
 from reconciler.auditor.document import AuditDocument
-from reconciler.auditor.records import Depth
 from reconciler.auditor.rules import RULES, rules_to_apply
 from reconciler.auditor.run import run_audit
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -18,6 +17,7 @@ from reconciler.output.templating import in_frame
 from reconciler.pipeline.frames import frame_of
 from reconciler.report.html import render_html
 from reconciler.report.parquet import findings_table, tables_table
+from reconciler.storage import Depth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,8 @@ def audit(
         manifest: from :func:`reconciler.load`.
         spark: the session to work in; None for this process.
         rules: the names of the rules to apply.
-        depth: ``files`` lists the files of each dataset, ``quick`` reads its latest version only.
+        depth: ``quick`` reads the latest version of each dataset, ``files`` also lists its files, ``footers`` also
+            reads the ends of data and index files.
         limits: thresholds of the rules by name, such as ``small_fragments``.
         stale_after: the age from which a table's last commit is stale, None for no age.
         parallelism: how many requests each task has in flight at a catalog.

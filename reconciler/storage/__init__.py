@@ -58,7 +58,7 @@ from reconciler.storage.inspection import (
     small_fragments_of,
     stored_bytes,
 )
-from reconciler.storage.losses import MOST_VERSIONS, Salvage
+from reconciler.storage.losses import MOST_VERSIONS, Depth, Salvage
 from reconciler.storage.metadata import (
     FieldMetadata,
     alter_columns,

@@ -6,15 +6,14 @@ pylance's ``validate()`` stops at the first of them, and reads the footers of al
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from reconciler.storage.losses import listed_indices
 from reconciler.storage.pylance import or_none
-
-_FIRST_OF_FORMAT_2 = (0, 3)
-"""The version of format 2.0 before it was called that: no file of format 0.1 has it."""
+from reconciler.storage.reading import formats_of, shared_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +52,10 @@ def defects_of(dataset: Any) -> Defects:
         miscounted=tuple(fragment.fragment_id for fragment in fragments if _is_miscounted(fragment)),
         overlapping_indices=tuple(
             index.name
-            for index in dataset.describe_indices()
+            for index in listed_indices(dataset)
             if _repeated(number for segment in index.segments for number in segment.fragment_ids)
         ),
     )
-
-
-def shared_fields(fragments: Iterable[Any]) -> Iterator[int]:
-    """Yield the number of each fragment in which two fields share an id."""
-    for fragment in fragments:
-        if _repeated(number for file in fragment.data_files() for number in file.fields if number >= 0):
-            yield fragment.fragment_id
-
-
-def formats_of(fragments: Iterable[Any]) -> set[bool]:
-    """Return whether the data files of fragments are of format 0.1: both, if they are mixed."""
-    return {is_legacy(file) for fragment in fragments for file in fragment.data_files()}
-
-
-def is_legacy(file: Any) -> bool:
-    """Return whether a data file has the format 0.1."""
-    return (file.file_major_version, file.file_minor_version) < _FIRST_OF_FORMAT_2
 
 
 def _repeated(numbers: Iterable[int]) -> tuple[int, ...]:

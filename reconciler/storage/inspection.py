@@ -14,7 +14,9 @@ from itertools import chain
 from typing import Any
 
 from reconciler.model import locations
+from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.model.maintenance import total_bytes
+from reconciler.storage.defects import NO_DEFECTS, defects_of
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
 from reconciler.storage.losses import (
     DATA,
@@ -22,6 +24,7 @@ from reconciler.storage.losses import (
     MOST_VERSIONS,
     SYSTEM_INDEX,
     VERSIONS,
+    Depth,
     FileListing,
     NeededFiles,
     Salvage,
@@ -29,7 +32,7 @@ from reconciler.storage.losses import (
     sizes_by_path,
 )
 from reconciler.storage.opening import open_dataset
-from reconciler.storage.pylance import is_storage_error, message_of, or_none
+from reconciler.storage.pylance import is_storage_error, message_of, or_none, translated
 from reconciler.storage.reading import UncountedRowsError, described_indices, has_statistics, is_old_index
 from reconciler.storage.references import BRANCHES, BrokenReference, References
 
@@ -63,6 +66,8 @@ class Files:
         versions: how many there are.
         missing: files of the latest version that do not exist, relative to the dataset, or as locations elsewhere.
         short: files with fewer bytes than the version says, and deletion files that cannot be decoded.
+        damaged: files that have all their bytes, and cannot be read.
+        invalid: why pylance's ``validate()`` fails, if nothing else says so.
         owners: the numbers of the fragments, and the names of the indices, to which these files belong.
         complete_version: if files are lost, the newest version before it that has all of its files, if one was found.
         salvage: if there is none, what can be saved of the latest version.
@@ -77,6 +82,8 @@ class Files:
     versions: int = 0
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+    invalid: str | None = None
     owners: tuple[int | str, ...] = ()
     complete_version: int | None = None
     salvage: Salvage | None = None
@@ -149,7 +156,7 @@ def indices_of(dataset: Any) -> tuple[Index, ...] | None:
     return tuple(sorted(indices, key=lambda index: index.name))
 
 
-def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
+def files_of(dataset: Any, location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Files:
     """Compare the files of a ``lance.LanceDataset`` with its latest version, its branches and its tags.
 
     If something seems lost, compare again until two results agree. After five that do not, nothing is reported lost.
@@ -157,7 +164,7 @@ def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
     files, previous = Files(), None
     for _ in range(_MAX_COMPARISONS):
         try:
-            files, state = _compare(dataset, location, options)
+            files, state = _compare(dataset, location, options, depth)
         except BaseException as error:
             if not is_storage_error(error):
                 raise
@@ -170,17 +177,20 @@ def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
     return Files(files.bytes, files.reclaimable, files.versions, problem=files.problem)
 
 
-def _compare(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[Files, object]:
+def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> tuple[Files, object]:
     """Return one comparison, and a token of the versions it saw: a second one confirms it if the tokens are equal."""
-    listing = FileListing(dataset, location, options)
+    listing = FileListing(dataset, location, options, depth)
     needed = listing.needed_by(dataset)
     lost = listing.lost_files(needed)
     references = References(dataset, listing, {*chain(*lost)})
     complete_version = listing.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None
     named = listing.last_known_version()
+    is_to_validate = depth.includes(Depth.FOOTERS) and not any(lost) and defects_of(dataset) == NO_DEFECTS
     files = Files(
         missing=lost.missing,
         short=lost.short,
+        damaged=lost.damaged,
+        invalid=_validate(dataset, location, options) if is_to_validate else None,
         owners=tuple(dict.fromkeys(needed.owners[name] for name in chain(*lost))),
         complete_version=complete_version,
         salvage=listing.salvage(dataset) if any(lost) and complete_version is None else None,
@@ -198,6 +208,22 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[F
     return files, object() if references.has_moved else (latest["version"], latest["timestamp"])
 
 
+def _validate(dataset: Any, location: str, options: Mapping[str, str]) -> str | None:
+    """Return why pylance's ``validate()`` fails, which compares footers with the manifest; None if it passes.
+
+    Raises:
+        OSError, ValueError, RuntimeError: storage did not answer.
+    """
+    try:
+        with translated(location, options):
+            dataset.validate()
+    except (InvalidTableStateError, InternalError) as error:
+        return str(error)
+    except BackendError as error:
+        raise OSError(str(error)) from None
+    return None
+
+
 def _is_own(path: str) -> bool:
     """Return whether the file at ``path`` below the dataset belongs to it, and not to a table nested in it."""
     top = path.partition("/")[0]
@@ -212,7 +238,7 @@ def _reclaimable(needed: Mapping[int, NeededFiles], listing: FileListing) -> int
     )
     # The blobs of a data file are in a folder of its name.
     folders = {path.removesuffix(".lance") for path in files}.union(
-        *(own_paths(need.folders) for need in needed.values())
+        *(own_paths(need.indices) for need in needed.values())
     )
     return sum(
         size

@@ -20,6 +20,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.model.maintenance import total_bytes
 from reconciler.storage.files import resolve_location, session_at, version_of
+from reconciler.storage.footers import index_files, is_sound
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
 from reconciler.storage.reading import UncountedRowsError, cleanup_of, described_indices
@@ -42,19 +43,37 @@ Key: TypeAlias = tuple[str, str]
 """A file or folder: the location of its base, empty for the dataset itself, and the path below that."""
 
 
+class Depth(Enum):
+    """How much of each dataset is read, each more than the one before.
+
+    The latest manifest, also a list of the files, also the ends of data and index files.
+    """
+
+    QUICK = "quick"
+    FILES = "files"
+    FOOTERS = "footers"
+
+    def includes(self, other: Depth) -> bool:
+        """Return whether as much is read as at the depth ``other``."""
+        order = [*Depth]
+        return order.index(self) >= order.index(other)
+
+
 class _FileState(Enum):
-    """Whether storage has all bytes of a file."""
+    """Whether storage has all bytes of a file, and they can be read."""
 
     WHOLE = 0
     MISSING = 1
     SHORT = 2
+    DAMAGED = 3
 
 
 class LostFiles(NamedTuple):
-    """Display names of needed files and folders that do not exist, or have too few bytes."""
+    """Display names of needed files and folders that do not exist, have too few bytes, or cannot be read."""
 
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
 
 
 class Salvage(NamedTuple):
@@ -108,8 +127,9 @@ class NeededFiles:
     """The files and folders that the manifest of a version names.
 
     Args:
-        files: bytes of each data and deletion file, as the manifest says; None where it does not.
-        folders: the same for each folder of index files.
+        files: bytes of each data, deletion and index file, as the manifest says; None where it does not.
+        folders: the same for each folder of index files that the manifest does not name one by one.
+        indices: all folders of index files.
         blobs: paths of blob columns, by field id.
         owners: the number of the fragment, or the name of the index, by the display name of each file.
         parts: the files of each fragment.
@@ -117,6 +137,7 @@ class NeededFiles:
 
     files: dict[Key, int | None] = field(default_factory=dict)
     folders: dict[Key, int | None] = field(default_factory=dict)
+    indices: set[Key] = field(default_factory=set)
     blobs: Mapping[int, str] = field(default_factory=dict)
     owners: dict[str, int | str] = field(default_factory=dict)
     parts: list[_FragmentFiles] = field(default_factory=list)
@@ -142,15 +163,16 @@ class FileListing:
     ``problem`` says why a file of another base, or the content of a file, could not be read.
     """
 
-    def __init__(self, dataset: Any, location: str, options: Mapping[str, str]) -> None:
+    def __init__(self, dataset: Any, location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> None:
         self.file_sizes: Mapping[str, int] = sizes_by_path(dataset)
         self.problem: str | None = None
-        self._location, self._options = location, options
+        self._location, self._options, self._depth = location, options, depth
         self._place = resolve_location(location)
         self._session = dataset.new_file_session()
         self._sessions: dict[str, Any] = {}
         self._states_elsewhere: dict[Key, _FileState] = {}
         self._contents: dict[tuple[Key, ...], tuple[bool, Mapping[Key, int]]] = {}
+        self._states_of_footers: dict[Key, _FileState] = {}
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -224,13 +246,31 @@ class FileListing:
                 needed.files[deletion] = None
             needed.parts.append(_FragmentFiles(fragment, deletion, data))
             needed.owners.update((_display_name(key), fragment.fragment_id) for key in needed.parts[-1].keys)
-        for index in _indices(version):
+        indices = listed_indices(version)
+        files_by_index = self._index_files(self.versions(branch_folder).get(version.version)) if indices else {}
+        for index in indices:
             for segment in index.segments:
                 key = bases[segment.base_id].key(f"{INDICES}/{segment.uuid}")
                 if index.name.startswith(SYSTEM_INDEX) and key[1] not in self.sizes:
                     continue  # the manifest has its content, up to a size
-                needed.folders[key], needed.owners[_display_name(key)] = segment.size_bytes, index.name
+                named = {
+                    (key[0], f"{key[1]}/{name}"): size for name, size in files_by_index.get(segment.uuid, {}).items()
+                }
+                needed.indices.add(key)
+                needed.files.update(named)
+                if not named:
+                    needed.folders[key] = segment.size_bytes
+                needed.owners.update((_display_name(file), index.name) for file in named or [key])
         return needed
+
+    def _index_files(self, manifest: str | None) -> Mapping[str, Mapping[str, int]]:
+        """Return the files of each index segment that the manifest at a path names, by its UUID."""
+        if manifest is None:
+            return {}
+        try:
+            return index_files(self._session.read_range(manifest, 0, self.file_sizes[manifest]))
+        except (OSError, LookupError, ValueError):  # it was removed in the meantime, or has another form
+            return {}
 
     def _base_paths(self, version: Any, branch_folder: str) -> Mapping[int | None, _BasePath]:
         """Return the base path of each base id of a version; None is the id of the branch itself."""
@@ -251,6 +291,7 @@ class FileListing:
         the size of a deletion file nor the files of blobs.
         """
         state = self._states_of(needed.files | needed.folders)
+        state |= self._check_footers(needed, state)
         whole = [part for part in needed.parts if all(state[key] is _FileState.WHOLE for key in part.keys)]
         contents = in_parallel(partial(self._read_contents, needed.blobs), whole, _AT_ONCE)
         for part, (is_readable, blobs) in zip(whole, contents, strict=True):
@@ -258,11 +299,12 @@ class FileListing:
                 state[part.deletion] = _FileState.SHORT
             needed.owners.update((_display_name(key), part.fragment.fragment_id) for key in blobs)
             state |= self._states_of(blobs)
-        missing, short = (
-            tuple(sorted(_display_name(key) for key, file_state in state.items() if file_state is kind))
-            for kind in (_FileState.MISSING, _FileState.SHORT)
+        return LostFiles(
+            *(
+                tuple(sorted(_display_name(key) for key, file_state in state.items() if file_state is kind))
+                for kind in (_FileState.MISSING, _FileState.SHORT, _FileState.DAMAGED)
+            )
         )
-        return LostFiles(missing, short)
 
     def salvage(self, version: Any) -> Salvage | None:
         """Return what can be saved of an opened version; None if all of its rows are whole, or none."""
@@ -276,6 +318,37 @@ class FileListing:
         rows, lost_rows = (total_bytes(_rows_of(fragments[number]) for number in ids) for ids in (whole, broken))
         cleans_up = cleanup_of(version) is not None
         return Salvage(version.version, len(whole), tuple(sorted(broken)), rows, lost_rows, cleans_up)
+
+    def _check_footers(self, needed: NeededFiles, state: Mapping[Key, _FileState]) -> Mapping[Key, _FileState]:
+        """Return the state of data and index files that have all their bytes, by their footers.
+
+        Without the depth for it, those of data files with blobs, which are read next.
+        """
+        data = {key: fields for part in needed.parts for key, fields in part.data.items()}
+        files = {key: needed.files[key] for key, fields in data.items() if fields & needed.blobs.keys()}
+        if self._depth.includes(Depth.FOOTERS):
+            deletions = {part.deletion for part in needed.parts}
+            files = {key: size for key, size in needed.files.items() if key not in deletions}
+            for folder in needed.folders:  # of which the manifest names no files
+                inside = [path for path in self.file_sizes if not folder[0] and path.startswith(f"{folder[1]}/")]
+                files.update((("", path), None) for path in inside)
+                needed.owners.update((path, needed.owners[_display_name(folder)]) for path in inside)
+        whole = [(key, size) for key, size in files.items() if state.get(key, _FileState.WHOLE) is _FileState.WHOLE]
+        unread = [item for item in whole if item[0] not in self._states_of_footers]
+        self._states_of_footers.update(in_parallel(self._check_footer, unread, _AT_ONCE))
+        return {key: self._states_of_footers[key] for key, _ in whole}
+
+    def _check_footer(self, item: tuple[Key, int | None]) -> tuple[Key, _FileState]:
+        """Return the state of a file by its footer; WHOLE if storage does not answer, or does not say where it ends."""
+        (base, path), size = key, _ = item
+        size = size if base else self.file_sizes[path]
+        try:
+            with translated(base or self._location, self._options):
+                session = self._sessions.setdefault(base, session_at(base, self._options)) if base else self._session
+                is_whole = size is None or is_sound(session, path, size)
+        except BackendError as error:
+            self.problem, is_whole = str(error), True
+        return key, _FileState.WHOLE if is_whole else _FileState.DAMAGED
 
     def _states_of(self, needed: Mapping[Key, int | None]) -> dict[Key, _FileState]:
         elsewhere = [(key, size) for key, size in needed.items() if key[0] and key not in self._states_elsewhere]
@@ -291,7 +364,7 @@ class FileListing:
         try:
             with translated(base, self._options):
                 session = self._sessions.setdefault(base, session_at(base, self._options))
-                if path.startswith(INDICES):
+                if path.startswith(INDICES) and path.count("/") == 1:
                     return key, _FileState.WHOLE if session.list(path) else _FileState.MISSING
                 return key, _state_by_reading(session, path, size)
         except BackendError as error:
@@ -326,7 +399,7 @@ def _rows_of(fragment: Any) -> int | None:
     return metadata.physical_rows - deleted if metadata.physical_rows and deleted is not None else None
 
 
-def _indices(version: Any) -> list[Any]:
+def listed_indices(version: Any) -> list[Any]:
     """Return the indices of a version, and none of one whose rows were never counted."""
     try:
         return described_indices(version)

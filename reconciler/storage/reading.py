@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
@@ -26,7 +26,6 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import DatasetVersion, Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage.defects import formats_of, shared_fields
 from reconciler.storage.files import contains, content_of, list_directory, version_of
 from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset, places_elsewhere
 from reconciler.storage.pylance import (
@@ -159,6 +158,24 @@ def cleanup_of(dataset: Any) -> AutoCleanup | None:
 def has_statistics(dataset: Any) -> bool:
     """Return whether pylance knows the bytes of columns; for files of format 0.1 it says 0."""
     return dataset.data_storage_version != LEGACY_FORMAT and True not in formats_of(dataset.get_fragments())
+
+
+def shared_fields(fragments: Iterable[Any]) -> Iterator[int]:
+    """Yield the number of each fragment in which two fields share an id."""
+    for fragment in fragments:
+        ids = [number for file in fragment.data_files() for number in file.fields if number >= 0]
+        if len(ids) > len({*ids}):
+            yield fragment.fragment_id
+
+
+def formats_of(fragments: Iterable[Any]) -> set[bool]:
+    """Return whether the data files of fragments are of format 0.1: both, if they are mixed."""
+    return {is_legacy(file) for fragment in fragments for file in fragment.data_files()}
+
+
+def is_legacy(file: Any) -> bool:
+    """Return whether a data file has the format 0.1, which has no version 0.3: that is what 2.0 was called first."""
+    return (file.file_major_version, file.file_minor_version) < (0, 3)
 
 
 def repair_of(dataset: Any) -> str | None:

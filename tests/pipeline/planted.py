@@ -29,6 +29,7 @@ from tests.unit.pipeline.lossy import (
     committed,
     mix_formats,
     overlap_segments,
+    overwrite,
     segmented,
     share_fragment_id,
     swap_fragment_ids,
@@ -57,7 +58,8 @@ DATABASES: tuple[Identifier, ...] = (("hive", "crm"), ("hive", "web"))
 class Planted:
     """What was planted: the ``manifest``, the moment that parts stale from fresh, and the findings as (rule, address).
 
-    ``tables`` are the live tables of each catalog; ``based`` those whose data names a base on this machine's disk.
+    ``deeper`` are those that only footers tell. ``tables`` are the live tables of each catalog; ``based`` those whose
+    data names a base on this machine's disk.
     """
 
     manifest: Path
@@ -65,6 +67,7 @@ class Planted:
     datasets: int = 0
     tables: Counter[str] = field(default_factory=Counter)
     expected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    deeper: Counter[tuple[str, str]] = field(default_factory=Counter)
     based: list[str] = field(default_factory=list)
 
 
@@ -134,6 +137,11 @@ def _cut(place: Path, pattern: str, keep: int) -> None:
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content[:keep])
+
+
+def _rename(place: Path, pattern: str) -> None:
+    path = min(place.glob(pattern))
+    path.rename(path.with_name("foreign.lance"))
 
 
 def _corrupt(place: Path) -> None:
@@ -369,6 +377,24 @@ class Catalog:
         self._of_kind(rule, prototype)
         self.expect("stale", [*self.entries][-1])
 
+    def _damaged_footer(self, prototype: str, pattern: str) -> None:
+        identifier, place = self.new()
+        overwrite(min(self.dataset(place, prototype).glob(pattern)), -40, bytes(40))
+        self.owned(identifier, place)
+        self.planted.deeper["damaged-files", address(self.name, identifier)] += 1
+
+    def damaged_data(self) -> None:
+        self._damaged_footer("plain", "data/*.lance")
+
+    def damaged_index(self) -> None:
+        self._damaged_footer("indexed", "_indices/*/*")
+
+    def damaged_data_of_blobs(self) -> None:
+        self._damaged("damaged-files", "blobs", lambda place: overwrite(min(place.glob("data/*.lance")), -12, b"\xff"))
+
+    def foreign_index_file(self) -> None:
+        self._damaged("missing-files", "indexed", lambda place: _rename(place, "_indices/*/page_data.lance"))
+
     def shared_fields(self) -> None:
         self._contradicting("shared-field-ids", "duplicate_fields")
 
@@ -544,6 +570,10 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.broken_branch,
     Catalog.clone_without_its_original,
     Catalog.without_versions,
+    Catalog.damaged_data,
+    Catalog.damaged_index,
+    Catalog.damaged_data_of_blobs,
+    Catalog.foreign_index_file,
     Catalog.shared_fields,
     Catalog.miscounted,
     Catalog.shared_fragments,

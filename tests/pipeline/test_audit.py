@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.auditor.document import AuditDocument
 from reconciler.auditor.records import Severity
 from reconciler.auditor.rules import RULES
+from reconciler.storage import Depth
 from tests.catalogs.hive.files import digests
 from tests.pipeline.planted import LIMITS, Planted, plant
 from tests.servers.hive import metastore
@@ -60,6 +61,15 @@ def test_the_audit_finds_exactly_what_was_planted(audited: Audited) -> None:
     assert sorted(expected - found) == []
     assert audited.planted.datasets >= 0.95 * DATASETS
     assert {rule for rule, _ in expected} == set(RULES)
+
+
+def test_footers_tell_the_rest(audited: Audited) -> None:
+    planted, options = audited.planted, AuditOptions(audited.document.started, limits=LIMITS, depth=Depth.FOOTERS)
+    options = replace(options, stale_after=options.now - planted.cut)
+    found = Counter(
+        (finding.rule, finding.address) for finding in audit(None, load(planted.manifest), options).findings
+    )
+    assert found == planted.expected + planted.deeper
 
 
 def test_this_process_finds_what_spark_finds(audited: Audited) -> None:

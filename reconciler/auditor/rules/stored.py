@@ -213,6 +213,28 @@ def short_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 
 @rule(Severity.ERROR)
+def damaged_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """Files of the latest version have all their bytes and cannot be read
+
+    The end of a data or index file, which says where everything in it is, was overwritten: by a disk, a copy or a
+    person. Every query that needs the file fails, or ends its process. The rule reads the ends of files at `--depth
+    footers`, and otherwise those of data files with blobs.
+    """
+    files = record.stored.files
+    if files is not None and files.damaged:
+        yield Verdict(
+            f"{count(len(files.damaged), 'file')} of its latest version cannot be read: {first_few(files.damaged)}",
+            _restore_remedy(record, files),
+        )
+    elif files is not None and files.invalid is not None:
+        yield Verdict(
+            f"pylance's `validate()` fails: {files.invalid}",
+            "Restore the dataset from a copy. Without one, go back to a version that passes: "
+            "`lance.dataset(…, version=N).validate()`, then `restore()`.",
+        )
+
+
+@rule(Severity.ERROR)
 def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """A later version was committed, and its manifest is gone
 

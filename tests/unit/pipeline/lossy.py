@@ -18,12 +18,13 @@ from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.storage_probe import probe
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.live import LiveTable
+from reconciler.storage import Depth
 
 ANYWHERE = StorageOptions({}, Admission(outside=True))
 LIMITS = RuleLimits(datetime.now(UTC))
 OF_DATA = (
     *("dangling", "not-lance", "unreadable", "unversioned-data", "lost-version"),
-    *("missing-files", "short-files", "broken-tag", "broken-branch"),
+    *("missing-files", "short-files", "damaged-files", "broken-tag", "broken-branch"),
     *("shared-field-ids", "fragment-ids", "mixed-formats", "wrong-row-counts", "overlapping-index"),
 )
 """The rules about losses of data."""
@@ -41,20 +42,20 @@ def write(place: Path, *commits: int) -> Any:
     return lance.dataset(str(place))
 
 
-def record(place: Path | str, stored: LocationContent | None = None) -> TableRecord:
+def record(place: Path | str, stored: LocationContent | None = None, depth: Depth = Depth.FILES) -> TableRecord:
     table = LiveTable(("a", "t"), str(place))
     return TableRecord(
-        "lake", table.id, "o/lake", table.location, live=table, stored=stored or probe(str(place), ANYWHERE)
+        "lake", table.id, "o/lake", table.location, live=table, stored=stored or probe(str(place), ANYWHERE, depth)
     )
 
 
-def findings(place: Path | str) -> list[Finding]:
+def findings(place: Path | str, depth: Depth = Depth.FILES) -> list[Finding]:
     """Return what an audit finds wrong with the data at ``place``."""
-    return list(check(record(place), LIMITS, OF_DATA))
+    return list(check(record(place, depth=depth), LIMITS, OF_DATA))
 
 
-def found(place: Path | str) -> list[str]:
-    return [finding.rule for finding in findings(place)]
+def found(place: Path | str, depth: Depth = Depth.FILES) -> list[str]:
+    return [finding.rule for finding in findings(place, depth)]
 
 
 def remedies(finding: Finding) -> list[str]:
@@ -114,6 +115,14 @@ def overlap_segments(place: Path) -> None:
     """Have the second of two segments of an index, of a fragment each, cover the fragment of the first."""
     bitmap = b"\x3a\x30\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00"
     patch(place, bitmap + b"\x01\x00", bitmap + b"\x00\x00", in_indices=True)
+
+
+def overwrite(path: Path, first: int, new: bytes) -> None:
+    """Replace the bytes from ``first`` on, which counts from the end; other datasets may share the file."""
+    content = bytearray(path.read_bytes())
+    content[first : first + len(new) or None] = new
+    path.unlink()
+    path.write_bytes(content)
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.entries import ENTRIES, block_entries
 from reconciler.auditor.evaluate import Evaluator
-from reconciler.auditor.records import Depth
 from reconciler.auditor.rules import RULES, RuleLimits
 from reconciler.auditor.suppressions import Suppressions
 from reconciler.backends.dir import DirBackend
@@ -26,6 +25,7 @@ from reconciler.model.desired import DesiredMirror, DesiredTable, Source
 from reconciler.operations.connections import CatalogSpec
 from reconciler.pipeline.schemas import STRINGS, record_batch
 from reconciler.pipeline.tasks import batched
+from reconciler.storage import Depth
 from tests.unit.pipeline.documents import NOW
 
 

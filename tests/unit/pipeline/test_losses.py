@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 
 from reconciler.auditor.document import Finding
 from reconciler.auditor.rules import check
 from reconciler.auditor.storage_probe import probe
+from reconciler.storage import Depth
 from tests.unit.pipeline.lossy import (
     LIMITS,
     SHAPES,
@@ -25,6 +27,8 @@ from tests.unit.pipeline.lossy import (
     mix_formats,
     one,
     overlap_segments,
+    overwrite,
+    patch,
     record,
     remedies,
     rows,
@@ -34,12 +38,19 @@ from tests.unit.pipeline.lossy import (
 )
 from tests.unit.test_old_data import OLD_DATA
 
-MISSING, SHORT, TAG, BRANCH, VERSION = "missing-files", "short-files", "broken-tag", "broken-branch", "lost-version"
+MISSING, SHORT, DAMAGED = "missing-files", "short-files", "damaged-files"
+TAG, BRANCH, VERSION = "broken-tag", "broken-branch", "lost-version"
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_sound_dataset_has_no_finding(shape: str, tmp_path: Path) -> None:
-    assert found(SHAPES[shape](tmp_path)) == []
+    place = SHAPES[shape](tmp_path)
+    assert [found(place, depth) for depth in (Depth.FILES, Depth.FOOTERS)] == [[], []]
+
+
+def _old(name: str) -> Callable[[Path], Path]:
+    """Return the making of a copy of an old dataset."""
+    return lambda folder: Path(shutil.copytree(OLD_DATA / f"{name}.lance", folder / "a.lance"))
 
 
 def _unlink(pattern: str) -> Callable[[Path], None]:
@@ -163,12 +174,65 @@ def test_a_lost_version_is_no_finding_once_the_next_commit_took_its_number(tmp_p
     assert found(place) == []
 
 
+def _overwrite(pattern: str, first: int, new: bytes) -> Callable[[Path], None]:
+    """Overwrite bytes of the last file that fits, counted from its end."""
+    return lambda folder: overwrite(max(folder.glob(pattern)), first, new)
+
+
+@pytest.mark.parametrize(
+    ("shape", "damage", "rules"),
+    [
+        ("committed", _overwrite("a.lance/data/*", -4, bytes(4)), [DAMAGED]),
+        ("committed", _overwrite("a.lance/data/*", -40, bytes(40)), [DAMAGED]),
+        ("committed", _overwrite("a.lance/data/*", -12, b"\xff"), [DAMAGED]),  # pylance would allocate gigabytes
+        ("committed", _overwrite("a.lance/data/*", -41, b"\xff"), [DAMAGED]),
+        ("multi_base", _overwrite("base/*.lance", -40, bytes(40)), [DAMAGED]),
+        ("cloned", _overwrite("source.lance/_indices/*/*", -8, bytes(8)), [DAMAGED]),
+        ("segmented", _overwrite("a.lance/_indices/*/page_data.lance", -500, bytes(500)), [DAMAGED]),
+        ("tagged", _overwrite("a.lance/tree/trial/data/*", -40, bytes(40)), [TAG, BRANCH]),
+        (_old("uncounted"), _overwrite("a.lance/data/*", -16, b"\xff" * 8), [DAMAGED]),
+    ],
+)
+def test_damage_that_leaves_the_bytes_is_found_by_footers(
+    shape: str | Callable[[Path], Path], damage: Callable[[Path], None], rules: list[str], tmp_path: Path
+) -> None:
+    place = SHAPES[shape](tmp_path) if isinstance(shape, str) else shape(tmp_path)
+    damage(tmp_path)
+    assert (found(place), found(place, Depth.FOOTERS)) == ([], rules)
+
+
+def test_descriptors_of_blobs_are_read_from_no_damaged_file(tmp_path: Path) -> None:
+    place = SHAPES["with_blobs"](tmp_path)
+    overwrite(one(place, "data/*.lance"), -12, b"\xff")
+    assert [found(place, depth) for depth in (Depth.FILES, Depth.FOOTERS)] == [[DAMAGED], [DAMAGED]]
+
+
+def test_a_table_with_many_columns_has_a_long_footer(tmp_path: Path) -> None:
+    place = tmp_path / "a.lance"
+    lance.write_dataset(pa.table({f"c{number}": [number] for number in range(400)}), str(place))
+    assert found(place, Depth.FOOTERS) == []
+    overwrite(one(place, "data/*"), -41, b"\xff")
+    assert found(place, Depth.FOOTERS) == [DAMAGED]
+
+
+def test_a_damaged_index_of_the_right_size_is_dropped(tmp_path: Path) -> None:
+    place = SHAPES["segmented"](tmp_path)
+    for path in place.glob("_indices/*/page_lookup.lance"):
+        overwrite(path, -40, bytes(40))
+    [finding] = findings(place, Depth.FOOTERS)
+    [command] = remedies(finding)
+    follow(command)
+    assert found(place, Depth.FOOTERS) == []
+
+
+def test_what_validate_alone_finds_is_quoted(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    patch(place, b" \x14\x12", b" \x13\x12")  # a fragment of 20 rows, before the next one
+    [finding] = findings(place, Depth.FOOTERS)
+    assert (finding.rule, "incorrect physical_rows" in finding.reason) == (DAMAGED, True)
+
+
 # ---- versions that contradict themselves -----------------------------------------------------------------------------
-
-
-def _old(name: str) -> Callable[[Path], Path]:
-    """Return the making of a copy of an old dataset."""
-    return lambda folder: Path(shutil.copytree(OLD_DATA / f"{name}.lance", folder / "a.lance"))
 
 
 @pytest.mark.parametrize(

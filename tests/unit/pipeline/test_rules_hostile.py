@@ -81,6 +81,8 @@ _stored = st.builds(
         versions=st.integers(0, 2**63),
         missing=_texts,
         short=_texts,
+        damaged=_texts,
+        invalid=st.none() | hostile_text,
         owners=st.lists(st.integers(0, 2**31) | hostile_text, max_size=3).map(tuple),
         complete_version=_numbers,
         salvage=_salvages,
