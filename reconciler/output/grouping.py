@@ -45,6 +45,9 @@ _NAMES_SHOWN = 5
 
 _FOLD_EQUAL_OVER = 10
 
+_JOBS_SHOWN = 3
+"""How many equal jobs of `maintain` are shown one by one."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoldedRow:
@@ -73,8 +76,12 @@ class FoldedRow:
 
     @property
     def reason(self) -> str:
-        """The reason if all entries share it, after the number of objects if ``title`` lacks that; escaped."""
-        reasons = {headline(entry) for entry in ([self.common] if self.common else self.entries)}
+        """The reason if all entries share it, after the number of objects if ``title`` lacks that; escaped.
+
+        The cost of jobs is that of all.
+        """
+        jobs = [entry.job for entry in self.entries if isinstance(entry, Change) and entry.job is not None]
+        reasons = {headline(entry, jobs) for entry in ([self.common] if self.common else self.entries)}
         parts = [] if self.title.startswith(self._object_count) else [self._object_count]
         return ": ".join((*parts, *reasons) if len(reasons) == 1 else parts)
 
@@ -160,12 +167,14 @@ class CatalogSection:
 
 
 def sections(
-    plan: Plan, omissions: Omissions, *, full: bool = False, most_blocked: int = _FOLD_EQUAL_OVER
+    plan: Plan, omissions: Omissions, *, full: bool = False, most_blocked: int | None = None
 ) -> tuple[CatalogSection, ...]:
     """Return the sections of a plan, with rows of several catalogs first; those that were pending before come last.
 
-    ``full`` folds nothing; else more than ``most_blocked`` equal blocked objects fold.
+    ``full`` folds nothing; else more than ``most_blocked`` equal blocked objects fold, by default as changes do.
     """
+    if most_blocked is None:
+        most_blocked = _JOBS_SHOWN if plan.options.maintain else _FOLD_EQUAL_OVER
     limit = None if full else most_blocked
     own = [entry for entry in entries_of(plan) if entry.key not in plan.pending]
     pending = [entry for entry in entries_of(plan) if entry.key in plan.pending]
@@ -269,7 +278,8 @@ def _fold_equal(entries: Sequence[Entry], most_blocked: int) -> Iterator[PlanRow
         equal[entry.key if namespace and not fold_removals else (namespace, _equality_key(entry))].append(entry)
     most = {_REMOVALS: _NAMES_SHOWN, _BLOCKED: most_blocked}
     for group in equal.values():
-        if len(group) > most.get(_rank(group[0]), _FOLD_EQUAL_OVER):
+        is_job = isinstance(group[0], Change) and group[0].job is not None
+        if len(group) > most.get(_rank(group[0]), _JOBS_SHOWN if is_job else _FOLD_EQUAL_OVER):
             yield FoldedRow(group, _without_own_names(_with_shared_values(group)))
         else:
             yield from group

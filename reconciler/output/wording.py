@@ -82,8 +82,11 @@ def sort_of(entry: Entry) -> str:
     return entry.action.sort if isinstance(entry, Change) else word_of(entry)
 
 
-def headline(entry: Entry) -> str:
-    """Return the reason of an entry with its most important detail, on one line, escaped."""
+def headline(entry: Entry, jobs: Sequence[UpkeepJob] = ()) -> str:
+    """Return the reason of an entry with its most important detail, on one line, escaped.
+
+    A job of `maintain` has its cost, or that of ``jobs``.
+    """
     if isinstance(entry, Protection):
         verb = entry.would.verb
         return f"kept; would be {'dropped' if verb == 'drop' else verb.removesuffix('e') + 'ed'}"
@@ -93,7 +96,7 @@ def headline(entry: Entry) -> str:
         return "not there" if entry.before is None else "left as it is"
     reason = display.printable(entry.reason)
     if entry.job is not None:
-        return f"{reason}; {cost([entry.job])}"
+        return f"{reason}; {cost(jobs or [entry.job])}"
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
         schema = f"schema of {count(len(entry.after.columns), 'field')}"
         return schema if entry.before is None else f"{schema}; {reason}"

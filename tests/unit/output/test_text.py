@@ -5,10 +5,11 @@ import re
 import pytest
 
 from reconciler.model import display
+from reconciler.model.maintenance import Maintain
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
 from reconciler.output.wording import closing_line, read_line
-from reconciler.planner.entries import Action, Blocked, Change, Note
+from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.views import FieldChange, ObjectView
 from tests.strategies import HOSTILE
@@ -339,3 +340,21 @@ def test_the_line_for_a_rename_stands_alone() -> None:
     note = Note.model_validate({"catalog": "lake", "code": NoteCode.RENAME_LIKELY, "params": params})
     lines = render(plan_of().model_copy(update={"notes": (note,)}), "text", width=40).splitlines()
     assert write in [line.strip() for line in lines]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_equal_jobs_are_one_line_with_the_cost_of_all(form: str) -> None:
+    jobs = [
+        change("lake", f"ns/t{n}", Action.COMPACT, view(f"s{n}"), view(f"s{n}"), "12 small fragments").model_copy(
+            update={"job": UpkeepJob(reads=1024 * n, writes=512, config="", wanted=Maintain())}
+        )
+        for n in range(4)
+    ]
+    held = [
+        Blocked(catalog="lake", kind="table", identifier=("ns", f"b{n}"), code=ReasonCode.SERVICE_COMMITS)
+        for n in range(4)
+    ]
+    plan = plan_of(*jobs).model_copy(update={"blocked": tuple(held), "options": Options(maintain=True)})
+    shown = render(plan, form)
+    assert "4 tables: 12 small fragments; reads 6 KiB, writes 2 KiB" in shown
+    assert "4 tables: not there" in shown
