@@ -294,7 +294,7 @@ def session_at(folder: str, options: Mapping[str, str]) -> Any:
     return LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)
 
 
-DEEPEST = 10
+DEEPEST = 16
 """How many levels of directories below a root are searched."""
 
 _VERSIONS, _DATA = "_versions", "data"

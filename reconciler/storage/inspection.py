@@ -29,6 +29,7 @@ from reconciler.storage.losses import (
     NeededFiles,
     Salvage,
     own_paths,
+    salvage_of,
     sizes_by_path,
 )
 from reconciler.storage.opening import open_dataset
@@ -193,7 +194,7 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Dep
         invalid=_validate(dataset, location, options) if is_to_validate else None,
         owners=tuple(dict.fromkeys(needed.owners[name] for name in chain(*lost))),
         complete_version=complete_version,
-        salvage=listing.salvage(dataset) if any(lost) and complete_version is None else None,
+        salvage=salvage_of(dataset, needed, lost) if any(lost) and complete_version is None else None,
         missing_version=named if named > dataset.version else None,
         broken_tags=tuple(references.broken_tags()),
         broken_branches=tuple(references.broken_branches()),
@@ -286,12 +287,18 @@ def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
     )
     listing = None if readable is None else or_none(partial(FileListing, readable, location, options))
     complete_version = None if listing is None else listing.newest_complete(opened, newest[0] + 1)
-    is_lost = listing is not None and complete_version is None
-    salvage = or_none(partial(listing.salvage, readable)) if listing is not None and is_lost else None
+    salvage = None
+    if listing is not None and complete_version is None:
+        salvage = or_none(partial(_salvage, listing, readable))
     back = complete_version if salvage is None else salvage.version
     damaged = tuple(manifests[number] for number in newest if back is None or number > back)
     schemes = {len(name) == _LONG_NAME for name in manifests.values()}
     return Recovery(complete_version, damaged, len(schemes) > 1, salvage)
+
+
+def _salvage(listing: FileListing, version: Any) -> Salvage | None:
+    needed = listing.needed_by(version)
+    return salvage_of(version, needed, listing.lost_files(needed))
 
 
 def _open_version(location: str, options: Mapping[str, str], version: int) -> Any:

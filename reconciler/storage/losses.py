@@ -306,19 +306,6 @@ class FileListing:
             )
         )
 
-    def salvage(self, version: Any) -> Salvage | None:
-        """Return what can be saved of an opened version; None if all of its rows are whole, or none."""
-        needed = self.needed_by(version)
-        lost = chain(*self.lost_files(needed))
-        broken = {owner for name in lost if isinstance(owner := needed.owners[name], int)}
-        fragments = {part.fragment.fragment_id: part.fragment for part in needed.parts}
-        whole = fragments.keys() - broken
-        if not broken or not whole:
-            return None
-        rows, lost_rows = (total_bytes(_rows_of(fragments[number]) for number in ids) for ids in (whole, broken))
-        cleans_up = cleanup_of(version) is not None
-        return Salvage(version.version, len(whole), tuple(sorted(broken)), rows, lost_rows, cleans_up)
-
     def _check_footers(self, needed: NeededFiles, state: Mapping[Key, _FileState]) -> Mapping[Key, _FileState]:
         """Return the state of data and index files that have all their bytes, by their footers.
 
@@ -390,6 +377,18 @@ class FileListing:
             self.problem = str(error)
         self._contents[known] = is_readable, ends
         return self._contents[known]
+
+
+def salvage_of(version: Any, needed: NeededFiles, lost: LostFiles) -> Salvage | None:
+    """Return what can be saved of a version that lost files; None if all of its rows are whole, or none."""
+    broken = {owner for name in chain(*lost) if isinstance(owner := needed.owners[name], int)}
+    fragments = {part.fragment.fragment_id: part.fragment for part in needed.parts}
+    whole = fragments.keys() - broken
+    if not broken or not whole:
+        return None
+    rows, lost_rows = (total_bytes(_rows_of(fragments[number]) for number in ids) for ids in (whole, broken))
+    cleans_up = cleanup_of(version) is not None
+    return Salvage(version.version, len(whole), tuple(sorted(broken)), rows, lost_rows, cleans_up)
 
 
 def _rows_of(fragment: Any) -> int | None:

@@ -170,11 +170,10 @@ def test_no_directory_comes_to_the_driver(
 
 
 def test_deep_datasets_do_not_lengthen_plans(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(orphans, "DEEPEST", 12)
     lengths = []
-    for depth in (2, 8):
+    for depth in (2, 12):
         root = tmp_path / str(depth)
         dataset(root / "/".join("d" * depth))
         found = search(spark, [info("lake", str(root))])
