@@ -20,6 +20,7 @@ from itertools import pairwise
 import click
 
 from reconciler.cli.habits import COMMANDS, option_hint
+from reconciler.cli.results import fit
 from reconciler.cli.without_pandas import hide_pandas
 from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(error.format_message(), err=True)
         code = 1
     except click.ClickException as error:
-        click.echo("\n".join(_usage_lines(error)), err=True)
+        click.echo(fit("\n".join(_usage_lines(error)), err=True), err=True)
         code = 1
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing more was started.", err=True)
@@ -139,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except Exception as error:  # noqa: BLE001 - the edge: a traceback needs --debug
-        click.echo(scrub(_traceback(error) if debug else _message(error), ()), err=True)
+        click.echo(scrub(_traceback(error), ()) if debug else fit(scrub(_message(error), ()), err=True), err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
 

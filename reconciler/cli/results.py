@@ -17,17 +17,22 @@ PLAN_SUFFIX = ".json"
 
 
 def print_line(text: str, *, err: bool = False) -> None:
-    """Print one line on stdout or stderr, with control characters escaped; a terminal has it under its own indent."""
-    text = display.message(text)
-    is_terminal = (sys.stderr if err else sys.stdout).isatty()
-    for line in display.hang(text, shutil.get_terminal_size().columns) if is_terminal else [text]:
-        click.echo(line, err=err)
+    """Print one line on stdout or stderr, with control characters escaped."""
+    click.echo(fit(display.message(text), err=err), err=err)
+
+
+def fit(text: str, *, err: bool = False) -> str:
+    """Return the lines of ``text``, each broken under its own indent if a terminal is too narrow for it."""
+    if not (sys.stderr if err else sys.stdout).isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(part for line in text.split("\n") for part in display.hang(line, width))
 
 
 def print_progress(text: str) -> None:
     """Print a line on progress to stderr, unless ``--quiet`` was given."""
     if not is_quiet():
-        click.echo(text, err=True)
+        click.echo(fit(text, err=True), err=True)
 
 
 def check_new_manifest(out: str | None, command: str) -> None:

@@ -10,7 +10,7 @@ import click
 from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, PlanView, journal_option, manifest_options, plan_view_options
 from reconciler.cli.planning import print_plan
-from reconciler.cli.results import write_result
+from reconciler.cli.results import fit, write_result
 from reconciler.cli.saved_plans import read_plan
 from reconciler.model import display
 from reconciler.model.errors import LancensError, PlanFileError
@@ -56,7 +56,7 @@ def command(target: str, source: CatalogSource, view: PlanView, journal: str, re
         if view.form != "text":
             raise click.UsageError("a run is shown as text; its journal holds a line of JSON for each event")
         record = read_journal(run)
-        click.echo(removed_blocks(record).rstrip("\n") if restore else describe_journal(record))
+        click.echo(removed_blocks(record).rstrip("\n") if restore else fit(describe_journal(record)))
         if record.missing:
             raise PlanFileError(f"the journal of run {record.run} is incomplete: it lacks {record.missing[0]}")
         return

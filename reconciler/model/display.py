@@ -27,6 +27,8 @@ _COMMAND = re.compile(r"##(?=\[)|\A *:(?=:)")
 _ACTING_IN_JSON = re.compile(
     "#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
+# Code in backticks counts as a word, unless spaces in it could look like the margin of a line.
+_WORDS = re.compile(r"(?:[^\s`]*`(?:(?!  )[^`])+`[^\s`]*|\S+) *")
 _QUOTED_IN_NAMES = re.compile(r'[\s"\',/*:]')
 _QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
 
@@ -129,19 +131,12 @@ def _fitting_prefix(text: str, room: int) -> str:
     return text
 
 
-def wrap(text: str, room: int, *, break_words: bool = True) -> Sequence[str]:
-    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible.
-
-    Without ``break_words``, a word that takes more has a line of its own.
-    """
+def wrap(text: str, room: int) -> Sequence[str]:
+    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible."""
     lines: list[str] = []
     while len(_fitting_prefix(text, room)) < len(text):
         start = _fitting_prefix(text, max(room, 2)) or text[0]
         at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
-        if at <= 0 and not break_words:
-            at = text.find(" ", len(start))
-            if at < 0:
-                break
         if at > 0:
             start = text[:at]
         lines.append(start)
@@ -152,11 +147,18 @@ def wrap(text: str, room: int, *, break_words: bool = True) -> Sequence[str]:
 
 
 def hang(text: str, width: int) -> Sequence[str]:
-    """Return ``text`` in lines of at most ``width`` cells, those after the first indented by 4 more than it is."""
+    """Return ``text`` in lines of at most ``width`` cells, those after the first indented by 4 more than it is.
+
+    A word that takes more stays whole, and so does code in backticks, to be copied.
+    """
     content = text.lstrip(" ")
-    indent = " " * (len(text) - len(content))
-    first, *others = wrap(content, max(width - len(indent) - 4, 8), break_words=False)
-    return [indent + first, *(f"{indent}    {part}" for part in others)]
+    lines = [text[: len(text) - len(content)]]
+    indent = lines[0] + "    "
+    for word in _WORDS.findall(content):
+        if lines[-1].strip() and width_of(lines[-1] + word.rstrip()) > width:
+            lines.append(indent)
+        lines[-1] += word
+    return [line.rstrip() for line in lines]
 
 
 def count(number: int, noun: str) -> str:

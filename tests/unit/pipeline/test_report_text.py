@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from reconciler.model import display
 from reconciler.pipeline.rows import ReadFailure
 from reconciler.report.text import remark_lines, worst_lines
 from tests.unit.pipeline.documents import document, finding
+
+CALL = f'lance.dataset("s3://{"b" * 40}").restore()'
 
 
 def test_equal_findings_are_printed_once_with_their_addresses() -> None:
@@ -28,9 +32,18 @@ def test_equal_failures_are_printed_once() -> None:
     assert [*remark_lines(document([], [], [], failures))][-1] == "prod/a, prod/b, prod/c and 2 more: denied"
 
 
-def test_a_line_that_is_too_long_goes_on_under_its_indent_with_its_calls_whole() -> None:
-    call = f'lance.dataset("s3://{"b" * 40}").restore()'
-    assert [*display.hang(f"  go back to version 2 of the data: `{call}`.", 40)] == [
-        "  go back to version 2 of the data:",
-        f"      `{call}`.",
-    ]
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("  " + "word " * 9, ["  word word word word word word word", "      word word"]),
+        (f"  restore it: `{CALL}`.", ["  restore it:", f"      `{CALL}`."]),
+        (
+            "run `lancens list --unmanaged 'lake/features/**'`, then `lancens apply`",
+            ["run", "    `lancens list --unmanaged 'lake/features/**'`,", "    then `lancens apply`"],
+        ),
+        (f"`s3://{'b' * 20}    error: dangling: lake/t`", [f"`s3://{'b' * 20}    error:", "    dangling: lake/t`"]),
+        ("    ", [""]),
+    ],
+)
+def test_a_line_that_is_too_long_goes_on_under_its_indent_with_its_code_whole(text: str, lines: list[str]) -> None:
+    assert display.hang(text, 38) == lines
