@@ -16,11 +16,19 @@ from reconciler.arrow_types.conversion import (
     from_arrow_schema,
     to_arrow_schema,
 )
-from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
+from reconciler.arrow_types.syntax import TYPE_PATTERN, TypeSyntaxError, parse_tree
 from reconciler.arrow_types.tree import BLOB
 from reconciler.model.columns import PRIMARY_KEY, RESERVED_NAMES, Column
 
-__all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_column", "parse", "to_arrow_schema"]
+__all__ = [
+    "TYPE_PATTERN",
+    "TypeSyntaxError",
+    "check_column_name",
+    "from_arrow_schema",
+    "make_column",
+    "parse",
+    "to_arrow_schema",
+]
 
 
 def parse(text: str) -> str:

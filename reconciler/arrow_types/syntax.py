@@ -52,9 +52,10 @@ _INSTEAD = {
     "bigint": "int64",
     "binary_view": "binary",
     "bytes": "binary",
-    "char": "string",
+    **dict.fromkeys(("char", "character", "nchar", "nvarchar", "varchar2"), "string"),
+    "varbinary": "binary",
     "date": "date32",
-    "datetime": "timestamp[us]",
+    "dict": "map<string, string>",
     "decimal": "decimal128(p, s)",
     "decimal32": "decimal128(p, s)",
     "decimal64": "decimal128(p, s)",
@@ -72,7 +73,9 @@ _INSTEAD = {
     "run_end_encoded": "dictionary<values=string, indices=int32>",
     "halfvec": "fixed_size_list<float16>[n]",
     "tensor": "fixed_size_list<float32>[n]",
-    "timestamptz": "timestamp[us, tz=UTC]",
+    "byte": "int8",
+    "short": "int16",
+    **dict.fromkeys(("uint", "unsigned"), "uint32 or uint64"),
     "sparse_union": "struct<…>",
     "str": "string",
     "string_view": "string",
@@ -94,8 +97,25 @@ _INSTEAD = {
     "void": "null",
     "vector": "fixed_size_list<float32>[n]",
 }
+TYPE_PATTERN = "|".join(
+    rf"^\s*(?:{'|'.join(sorted(names))}){end}"
+    for names, end in (
+        ((*PLAIN, *KNOWN_EXTENSIONS, BLOB, *_ALIASES), r"\s*$"),
+        ((*UNITS, "date32", "date64", "fixed_size_binary"), r"\s*\["),
+        (DECIMALS, r"\s*\("),
+        (_EXAMPLES, r"\s*<"),
+    )
+)
+"""A pattern for editors that every type matches; it does not look into nested ones."""
+
 _NAME = rf"(?:`(?:[^`]|``)*`|{WORD.pattern})"
 
+_TIMES = {
+    **dict.fromkeys(("timestamp", "datetime", "datetime64", "timestamp_ntz"), ""),
+    **dict.fromkeys(("timestamptz", "timestamp_tz", "timestamp_ltz", "datetimeoffset", "instant"), ", tz=UTC"),
+}
+"""Names of timestamps elsewhere, each with the zone of an Arrow type."""
+_TIME_REST = re.compile(r"(?:\((\d)\))?\s*(with(?: local)? time)?", re.IGNORECASE)
 
 _QUOTES = tuple("'\"\u201c\u201d\u201e\u2018\u2019")
 
@@ -125,6 +145,8 @@ def _after_type(kind: ArrowType, rest: str) -> str | None:
     if rest.lower() in ("not null", "null", "nullable", "required", "?"):
         nullable = "false" if rest.lower() in ("not null", "required") else "true"
         return f"write `nullable: {nullable}` beside the type"
+    if str(kind) == "float64" and rest.lower().startswith("precision"):
+        return "write `float64`"
     size = re.match(r"\[(\d*)\]", rest)
     if size is None or (size[1] and not isinstance(kind, tree.ScalarType)):
         return None
@@ -188,7 +210,11 @@ class _Parser:
         numbers = re.findall(r"\d+", rest)
         if lower == "number" and len(numbers) == 2:
             lower = "numeric"
-        nearest = _INSTEAD.get(lower) or _ALIASES.get(lower)
+        if lower == "optional" and (inner := re.match(r"[\[<(]\s*(\w+)", rest)) is not None:
+            self._fail(f"write `nullable: true` beside the type `{inner[1]}`")
+        nearest = self._timestamp(lower) if lower in _TIMES else _INSTEAD.get(lower) or _ALIASES.get(lower)
+        if lower in ("list", "large_list"):
+            nearest = f"{lower}<T>"
         if nearest is None:
             nearest = next(iter(difflib.get_close_matches(lower, _NAMES, n=1, cutoff=0.5)), None)
         if nearest is None:
@@ -203,6 +229,13 @@ class _Parser:
             nearest = nearest.replace("(p, s)", f"({', '.join(numbers)})")
         self._fail(f"Lance stores no type `{word}`; did you mean `{nearest}`?")
 
+    def _timestamp(self, word: str) -> str:
+        """Return the type of a timestamp that is written as in SQL."""
+        rest = _TIME_REST.match(self._rest())
+        precision, with_zone = (rest[1], rest[2]) if rest is not None else (None, None)
+        unit = {"0": "s", "3": "ms", "9": "ns"}.get(precision or "", "us")
+        return f"timestamp[{unit}{', tz=UTC' if with_zone else _TIMES[word]}]"
+
     def _pyarrow_suffix(self, name: str) -> None:
         """Take the unit that pyarrow writes after dates, which have only one."""
         suffix = {"date32": "day", "date64": "ms"}.get(name)
@@ -212,7 +245,9 @@ class _Parser:
 
     def _with_unit(self, name: str) -> ArrowType:
         units = UNITS[name]
-        self._expect("[", f"`{name}` needs a unit, such as `{name}[{units[-1]}]`")
+        if name == "timestamp" and self._rest()[:1] not in ("[", ""):
+            self._fail(f"did you mean `{self._timestamp(name)}`?")
+        self._expect("[", f"`{name}` needs a unit, such as `{name}[{'us' if 'us' in units else units[-1]}]`")
         unit = self._take(WORD.pattern)
         if unit not in units:
             self._fail(f"the unit of `{name}` is one of {', '.join(units)}")
@@ -272,7 +307,7 @@ class _Parser:
         while not children or self._accept(","):
             name = self._name_ahead()
             if name is None:
-                self._fail(f"a struct field `name: type` is expected {self._here()}")
+                self._fail(f"a struct field `name: type`, with a colon, is expected {self._here()}")
             if name in (child.name for child in children):
                 self._fail(f"the struct has two fields `{name}`")
             if "\0" in name:
