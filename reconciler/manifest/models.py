@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from reconciler.arrow_types import check_column_name, parse
+from reconciler.arrow_types import TYPE_PATTERN, check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
 from reconciler.model.figures import parse_size
 from reconciler.model.maintenance import MOST_FILE_BYTES, IndexType, Metric, WantedCompaction, WantedIndex
@@ -80,8 +80,11 @@ def or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
 
 OrNull: TypeAlias = Annotated[ValueT, BeforeValidator(_null_as_block)]
 """A block or list; null, as YAML writes an empty one, is an empty block."""
-Text: TypeAlias = Annotated[str, WithJsonSchema(TEXT_SCHEMA)]
-"""A scalar as written; editors also accept numbers, booleans and null, which are read as text."""
+_SCALARS = ["string", "number", "boolean"]
+Text: TypeAlias = Annotated[str, WithJsonSchema({"type": _SCALARS})]
+"""A scalar as written; editors also accept numbers and booleans, which are read as text."""
+Names: TypeAlias = Annotated[str, WithJsonSchema({"type": _SCALARS, "pattern": "^[^/]+(?:/[^/]+)*$"})]
+"""Names, or globs, joined by a slash."""
 TextMapping: TypeAlias = Annotated[
     OrNull[dict[str, Text]], WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA})
 ]
@@ -119,7 +122,9 @@ class ColumnBlock(Block):
 
     name: Annotated[Text, AfterValidator(check_column_name)] = Field(examples=["user_id"])
     """The column's name; a top-level name cannot contain a dot."""
-    type: Annotated[Text, AfterValidator(parse)] = Field(
+    type: Annotated[
+        Text, AfterValidator(parse), WithJsonSchema(or_placeholder({"type": "string", "pattern": TYPE_PATTERN}))
+    ] = Field(
         examples=["int64", "string", "timestamp[us, tz=UTC]", "fixed_size_list<float32>[768]", "decimal128(10, 2)"]
     )
     """An Arrow type that Lance stores, such as int64, string, fixed_size_list<float32>[768] or
@@ -337,9 +342,9 @@ class NamespaceBlock(Block):
 class MovedBlock(Block):
     """A renamed table or namespace."""
 
-    origin: Text = Field(alias="from", examples=["features/users"])
+    origin: Names = Field(alias="from", examples=["features/users"])
     """The former name, with the namespaces above it, joined by slashes. `*` stands for a part of a name."""
-    to: Text = Field(examples=["features/customers"])
+    to: Names = Field(examples=["features/customers"])
     """The name in this manifest."""
 
 
@@ -352,7 +357,7 @@ class MirrorBlock(Block):
         default=None, alias="from", examples=["lake"]
     )
     """The catalog to mirror, by its name in this manifest."""
-    select: OrNull[list[Text]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
+    select: OrNull[list[Names]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
     """The tables to mirror, as globs over names joined by a slash; default: all."""
     into: OrNull[list[Text]] = Field(default=[], examples=[["analytics"]])
     """The namespace to register them in, outermost name first; below it they keep their names."""
@@ -368,7 +373,9 @@ class SuppressBlock(Block):
     match: Text = Field(examples=["legacy/**"])
     """The tables and namespaces, as a glob over names joined by a slash, as in the report."""
     until: Annotated[
-        date, BeforeValidator(_parse_day), WithJsonSchema(or_placeholder({"format": "date", "type": "string"}))
+        date,
+        BeforeValidator(_parse_day),
+        WithJsonSchema(or_placeholder({"format": "date", "type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"})),
     ]
     """The last day. Later the findings count again, and the entry is a finding itself."""
     reason: Text = Field(min_length=1, examples=["the team moves these datasets in June"])
@@ -403,7 +410,7 @@ class CatalogBlock(Block):
     prune: Annotated[Prune, WithJsonSchema(or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
     """Which live objects outside of the manifest are removed: never any, those that lancens created or adopted (owned),
     or all."""
-    scope: OrNull[list[Text]] | None = Field(default=None, min_length=1, examples=[["analytics/**"]])
+    scope: OrNull[list[Names]] | None = Field(default=None, min_length=1, examples=[["analytics/**"]])
     """The part of the catalog to read, plan and prune, as globs over names joined by a slash."""
     defaults: OrNull[DefaultsBlock] = DefaultsBlock()
     """Defaults for all blocks in this catalog."""

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from reconciler.manifest import models
 from reconciler.manifest.config import Implementation, Implementations
 from reconciler.manifest.models import TEXT_SCHEMA, Block, ManifestFile, or_placeholder
 from reconciler.model.backend_config import describe_keys, key_prefixes
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
+_NAME = r"^(?!\.{1,2}$)(?:[^/$]|\$\{[^}]*\})+$"
 
 
 def json_schema(implementations: Implementations) -> dict[str, Any]:
@@ -48,13 +51,28 @@ def json_schema_of(model: type[Block], title: str, **keywords: Any) -> dict[str,
     homes = (vars(models), vars(sys.modules[model.__module__]))
     for name, part in ((model.__name__, schema), *definitions.items()):
         part["description"] = " ".join(part["description"].split())
-        descriptions = dict(_descriptions(next(home[name] for home in homes if name in home)))
+        block = next(home[name] for home in homes if name in home)
+        descriptions = dict(_descriptions(block))
+        fields = {info.alias or name: info for name, info in block.model_fields.items()}
         for key, field in part["properties"].items():
             field.pop("title", None)
             field["description"] = " ".join(descriptions[key].split())
+            _add_limits(field, fields[key])
+            if key in ("catalogs", "namespaces", "tables") and "additionalProperties" in field:
+                field["propertyNames"] = {"pattern": _NAME}
             if field.get("default") in (None, {}, []):
                 field.pop("default", None)
     return schema
+
+
+def _add_limits(schema: dict[str, Any], field: FieldInfo) -> None:
+    """Add the limits of a whole number, which pydantic leaves out beside a placeholder."""
+    for choice in schema.get("anyOf", ()):
+        _add_limits(choice, field)
+    for limit in field.metadata if schema.get("type") == "integer" else ():
+        for name, keyword in (("ge", "minimum"), ("le", "maximum")):
+            if (value := getattr(limit, name, None)) is not None:
+                schema[keyword] = value
 
 
 def _descriptions(model: type[Block]) -> Iterator[tuple[str, str]]:
@@ -89,7 +107,10 @@ def _add_config_schemas(definitions: dict[str, Any], implementations: Implementa
 def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
     """Return the schema of ``config``; no key is required, as another file may have it."""
     keys: dict[str, Any] = {}
-    patterns: dict[str, Any] = {f"^{re.escape(prefix)}": TEXT_SCHEMA for prefix in key_prefixes(impl)}
+    patterns: dict[str, Any] = {
+        f"^{re.escape(prefix)}": {**TEXT_SCHEMA, "description": f"A key of {impl}, with its prefix."}
+        for prefix in key_prefixes(impl)
+    }
     for setting in describe_keys(implementation.config_model):
         value: dict[str, Any] = dict(TEXT_SCHEMA) if not setting.schema else or_placeholder(dict(setting.schema))
         value["description"] = setting.description or f"`{setting.key}` of {impl}."

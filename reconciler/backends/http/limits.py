@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from reconciler.model.errors import InternalError, ServiceUnavailableError
 from reconciler.model.live import Traffic
@@ -31,6 +31,8 @@ _MOST_OBJECTS = 3_000_000
 
 class ServiceLimits(BaseModel):
     """The configuration keys that limit one response, and one scan of the catalog."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     max_answer_mib: int = Field(default=64, ge=1, le=4096)
     """The largest answer, decompressed."""

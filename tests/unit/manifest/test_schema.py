@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,11 @@ import jsonschema
 import pytest
 import yaml
 
+from reconciler import load
+from reconciler.model.errors import ManifestError
 from reconciler.operations import plan_tests
 from reconciler.operations.manifests import json_schema
-from tests.unit.manifest.conftest import manifest
+from tests.unit.manifest.conftest import Write, manifest
 from tests.unit.manifest.test_digest import ONE
 from tests.unit.manifest.test_hostile import SAMPLE
 from tests.unit.manifest.test_loading import FULL, TWO_CATALOGS
@@ -105,17 +107,48 @@ def test_every_manifest_of_the_documentation_is_valid() -> None:
         (manifest("tables: {t: {schema: [{name: a}]}}"), "catalogs/lake/tables/t/schema"),
         (manifest("tables: {t: {schema: []}}"), "catalogs/lake/tables/t/schema"),
         (manifest("namespaces: {a: {namespaces: {b: {zzz: 1}}}}"), "catalogs/lake/namespaces/a/namespaces/b"),
+        *(
+            (
+                manifest(f"tables: {{t: {{schema: [{{name: a, type: '{name}'}}]}}}}"),
+                "catalogs/lake/tables/t/schema",
+            )
+            for name in ("bigint", "timestamp", "decimal128", "list", "int64 not null", "Int64", "int64[8]")
+        ),
+        (manifest("tables: {t: {schema: [{name: a, type: }]}}"), "catalogs/lake/tables/t/schema"),
+        (manifest("tables: {t: {schema: [{name: , type: int8}]}}"), "catalogs/lake/tables/t/schema"),
+        (manifest("tables: {t: {expect: {max_versions: 0}}}"), "catalogs/lake/tables/t/expect/max_versions"),
+        (manifest("tables: {t: {tags: {a: 0}}}"), "catalogs/lake/tables/t/tags/a"),
+        (manifest("tables: {a/b: {}}"), "catalogs/lake/tables"),
+        (manifest("namespaces: {a: {namespaces: {'': {}}}}"), "catalogs/lake/namespaces/a/namespaces"),
+        (manifest("scope: [a//b]"), "catalogs/lake/scope"),
+        (manifest("moved: [{from: /a, to: b}]\ntables: {b: {}}"), "catalogs/lake/moved/0/from"),
+        (
+            manifest("suppress: [{rule: orphan, match: '**', until: 31/12/2027, reason: x}]"),
+            "catalogs/lake/suppress/0/until",
+        ),
     ],
 )
-def test_what_does_not_load_is_marked_in_an_editor(text: str, place: str) -> None:
+def test_what_does_not_load_is_marked_in_an_editor(text: str, place: str, write: Write) -> None:
     assert [error.partition(":")[0] for error in errors(text)] == [place]
+    with pytest.raises(ManifestError):
+        load(write(lancens=text))
 
 
 def test_every_key_has_a_description_for_completion() -> None:
+    def undescribed(part: Any, path: str = "") -> Iterator[str]:
+        """Yield the keys without a description in a schema."""
+        keys = [*part.get("properties", {}).items(), *part.get("patternProperties", {}).items()]
+        yield from (f"{path}.{key}" for key, value in keys if not value.get("description"))
+        inner = [*keys, *((word, part[word]) for word in ("items", "additionalProperties") if word in part)]
+        inner += [("", each) for each in part.get("anyOf", ())]
+        for key, value in inner:
+            yield from undescribed(value, f"{path}.{key}") if isinstance(value, dict) else ()
+
     schema = json_schema()
     for block in (schema, *schema["definitions"].values()):
         assert block["description"]
-        assert all(field["description"] for field in block["properties"].values())
+        assert [*undescribed(block)] == []
+    assert "`max_wait` of glue." not in json.dumps(schema), "a description says what a key does"
 
 
 @pytest.mark.parametrize(
