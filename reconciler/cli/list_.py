@@ -11,6 +11,7 @@ import click
 
 from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.options import CatalogSource, complete_address, format_option, parallelism_option, source_options
+from reconciler.cli.recent import remember_addresses
 from reconciler.cli.results import write_result
 from reconciler.model import display
 from reconciler.model.json_encoding import encode_json
@@ -52,6 +53,7 @@ def command(
         raise click.UsageError("pass one of --owned, --unmanaged and --blocked")
     which: Which = "owned" if owned else "unmanaged" if unmanaged else "blocked" if blocked else "all"
     tables, total = list_tables(source.load_existing(globs), globs, which=which, parallelism=parallelism)
+    remember_addresses(table.address for table in tables)
     if form == "json":
         write_result(display.json_text(encode_json(tables, 2)))
         return

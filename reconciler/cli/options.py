@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from reconciler.cli.recent import remembered_addresses
 from reconciler.cli.results import print_line, print_progress
 from reconciler.cli.without_pandas import show_pandas
 from reconciler.model import display
@@ -22,6 +24,8 @@ from reconciler.output import FORMATS
 from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from reconciler.manifest import Manifest, Policy
     from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.plan import Plan
@@ -84,7 +88,7 @@ def complete_impl(_context: click.Context, _parameter: click.Parameter, incomple
 
 
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return addresses in the manifest that begin with ``incomplete``.
+    """Return addresses in the manifest, or of the last plan or list, that begin with ``incomplete``.
 
     They are cut after the next `/`. No catalog is read.
     """
@@ -93,20 +97,23 @@ def complete_address(context: click.Context, _parameter: click.Parameter, incomp
     values = context.params
     files = values.get("var_files") or _NO_FILES
     variables = {**files.values, **(values.get("own_variables") or {})}
-    try:
+    paths = [tuple(address.split("/")) for address in remembered_addresses()]
+    with suppress(LancensError, OSError):
         manifest = load(*(values.get("manifests") or (DEFAULT_MANIFEST,)), variables=variables)
-    except (LancensError, OSError):
-        return []
+        for desired in (catalog.desired for catalog in manifest.catalogs.values()):
+            paths += [(desired.name, *names) for names in (("**",), *desired.namespaces, *desired.tables)]
     level = incomplete.count("/")
-    addresses: set[str] = set()
-    for catalog in manifest.catalogs.values():
-        desired = catalog.desired
-        for names in (("**",), *desired.namespaces, *desired.tables):
-            path = (desired.name, *names)
-            address = "/".join(path[: level + 1]) + ("/" if len(path) > level + 1 else "")
-            if address.startswith(incomplete):
-                addresses.add(address)
+    addresses = {"/".join(path[: level + 1]) + ("/" if len(path) > level + 1 else "") for path in paths}
+    addresses = {address for address in addresses if address.startswith(incomplete)}
     return sorted(addresses)[:_MOST_COMPLETED]
+
+
+def complete_target(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return addresses that begin with ``incomplete``, and have the shell add files."""
+    from click.shell_completion import CompletionItem
+
+    addresses = complete_address(context, parameter, incomplete)
+    return [CompletionItem(incomplete, type="file"), *map(CompletionItem, addresses)]  # bash drops what precedes files
 
 
 # ---- the manifest of a command ---------------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.metrics import RunMetrics
 from reconciler.cli.options import PlanFlags, PlanView
+from reconciler.cli.recent import remember_addresses
 from reconciler.cli.results import print_progress, write_result
 from reconciler.model import display
+from reconciler.model.names import address
 from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ def load_and_plan(
             parallelism=flags.parallelism,
             **earlier,
         )
+    remember_addresses(address(entry.catalog, entry.identifier) for entry in plan.entries)
     print_progress(f"{read_line(plan)}  {monotonic() - started:.1f} s")
     for missing in missing_roots(manifest, [catalog.name for catalog in plan.catalogs if catalog.impl == "dir"]):
         print_progress(f"{missing} The first change creates it.")

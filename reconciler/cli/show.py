@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 
 from reconciler.cli.grouped_help import GroupedCommand
-from reconciler.cli.options import CatalogSource, PlanView, journal_option, manifest_options, plan_view_options
+from reconciler.cli.options import (
+    CatalogSource,
+    PlanView,
+    complete_target,
+    journal_option,
+    manifest_options,
+    plan_view_options,
+)
 from reconciler.cli.planning import print_plan
 from reconciler.cli.results import fit, write_result
 from reconciler.cli.saved_plans import read_plan
@@ -18,7 +25,7 @@ from reconciler.model.json_encoding import encode_json
 
 
 @click.command("show", cls=GroupedCommand)
-@click.argument("target", metavar="PLAN|RUN|ADDRESS")
+@click.argument("target", metavar="PLAN|RUN|ADDRESS", shell_complete=complete_target)
 @manifest_options
 @plan_view_options
 @journal_option

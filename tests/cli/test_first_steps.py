@@ -230,6 +230,25 @@ def test_implementations_and_addresses_are_completed(folder: Path, capsys: pytes
     assert completed(capsys, "release", "lake/o") == ["lake/orders"]
 
 
+def test_what_a_terminal_listed_is_completed_without_a_manifest(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    managed(capsys)
+    lance.write_dataset(pa.table({"id": [1]}), "lake/other.lance")
+    done(capsys, "list")
+    assert not (folder / "cache").exists()
+    with monkeypatch.context() as terminal:
+        terminal.setattr("reconciler.cli.recent.is_interactive", lambda: True)
+        done(capsys, "list")
+        Path("lancens.yaml").write_text(Path("lancens.yaml").read_text().replace("orders:", "returns:"))
+        done(capsys, "plan")
+    Path("lancens.yaml").unlink()
+    assert completed(capsys, "show", "lake/o") == ["lake/o", "lake/orders", "lake/other"]
+    assert completed(capsys, "plan", "--select", "lake/r") == ["lake/returns"]
+    assert [path.stat().st_mode & 0o777 for path in (folder / "cache/lancens").iterdir()] == [0o600]
+
+
 # ---- a first look without a manifest
 
 
