@@ -20,6 +20,9 @@ class Renderable:
         numbers = "".join(f" {sort}={number}" for sort, number in counts.items() if number)
         return f"<{type(self).__name__} {name!r}{numbers and ':'}{numbers}>"
 
+    def __str__(self) -> str:
+        return type(self).renderer(self, "text")
+
     def _headline(self) -> tuple[str, Mapping[str, int]]:
         """Return the name of the document without secrets, and its counts by sort."""
         raise NotImplementedError

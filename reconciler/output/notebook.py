@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from reconciler.applier.report import MARKS, ApplyReport, ending_of, subject_of, summary_line
+from reconciler.applier.report import MARKS, ApplyReport, ChangeResult, ending_of, result_line, subject_of, summary_line
 from reconciler.manifest import Manifest
 from reconciler.model import display
 from reconciler.model.display import count
@@ -18,13 +18,13 @@ _MAX_RESULTS = 100
 
 
 def render_document(document: Renderable, form: Literal["text", "html"]) -> str:
-    """Return a document as ``str`` and notebooks show it; only plans have more text than one line."""
+    """Return a document as ``str`` and notebooks show it."""
     if isinstance(document, Plan):
         return render(document, "text").rstrip("\n") if form == "text" else in_frame(render(document, "html"), "plan")
-    if form == "html" and isinstance(document, Manifest):
-        return _manifest_table(document)
-    if form == "html" and isinstance(document, ApplyReport):
-        return _report_table(document)
+    if isinstance(document, Manifest):
+        return repr(document) if form == "text" else _manifest_table(document)
+    if isinstance(document, ApplyReport):
+        return _report_text(document) if form == "text" else _report_table(document)
     return repr(document)
 
 
@@ -39,8 +39,20 @@ def _manifest_table(manifest: Manifest) -> str:
     return _render_table(caption, ("Catalog", "impl", "Namespaces", "Tables"), rows)
 
 
-def _report_table(report: ApplyReport) -> str:
+def _listed_results(report: ApplyReport) -> tuple[list[ChangeResult], str]:
+    """Return the results to list, those that did not succeed first, and a remark on the others."""
     listed = sorted(report.results, key=lambda result: result.status.satisfies)[:_MAX_RESULTS]
+    unlisted = len(report.results) - len(listed)
+    return listed, f"and {unlisted:,} more" if unlisted else ""
+
+
+def _report_text(report: ApplyReport) -> str:
+    listed, remark = _listed_results(report)
+    return "\n".join([*map(result_line, listed), *filter(None, [remark]), summary_line(report)])
+
+
+def _report_table(report: ApplyReport) -> str:
+    listed, remark = _listed_results(report)
     rows = [
         (
             f"{MARKS[result.status]} {result.status}",
@@ -50,8 +62,6 @@ def _report_table(report: ApplyReport) -> str:
         )
         for result in listed
     ]
-    unlisted = len(report.results) - len(listed)
-    remark = f"and {unlisted:,} more" if unlisted else ""
     return _render_table(summary_line(report), ("Result", "Catalog", "Object", "Details"), rows, remark)
 
 

@@ -167,9 +167,6 @@ class Plan(Renderable, Document):
     options: Options = Options()
     _pending: frozenset[Key] = PrivateAttr(frozenset())
 
-    def __str__(self) -> str:
-        return type(self).renderer(self, "text")
-
     def _headline(self) -> tuple[str, Mapping[str, int]]:
         return self.manifest.name, self.summary().model_dump(by_alias=True)
 

@@ -11,12 +11,14 @@ from reconciler.auditor.audit import AuditOptions
 from reconciler.auditor.document import AuditDocument
 from reconciler.auditor.rules import RULES, rules_to_apply
 from reconciler.auditor.run import run_audit
+from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.rendering import Renderable
 from reconciler.output.templating import in_frame
 from reconciler.pipeline.frames import frame_of
 from reconciler.report.html import render_html
 from reconciler.report.parquet import findings_table, tables_table
+from reconciler.report.text import remark_lines, summary_lines, worst_lines
 from reconciler.storage import Depth
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ class AuditResult(Renderable):
 
     def _headline(self) -> tuple[str, Mapping[str, int]]:
         return self.document.manifest.name, self.document.totals.findings.model_dump()
+
+    def __str__(self) -> str:
+        lines = (*summary_lines(self.document), *worst_lines(self.document), *remark_lines(self.document))
+        return "\n".join(map(display.message, lines))
 
     def _repr_html_(self) -> str:
         return in_frame(render_html(self.document), "audit")

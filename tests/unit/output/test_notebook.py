@@ -82,7 +82,7 @@ def test_a_plan_in_a_notebook_stays_in_its_frame() -> None:
 @given(plans())
 def test_what_a_notebook_shows_of_any_plan_is_safe(plan: Plan) -> None:
     results = ApplyReport([ChangeResult(change, Status.FAILED, "<b>\x1b") for change in plan.changes], "runs/1")
-    for shown in (repr(plan), plan._repr_html_(), repr(results), results._repr_html_()):
+    for shown in (repr(plan), plan._repr_html_(), repr(results), str(results), results._repr_html_()):
         assert SECRET not in shown
         assert all(character == "\n" or character.isprintable() for character in shown)
 
@@ -103,6 +103,15 @@ def test_a_report_in_a_notebook_lists_failures_first_and_escapes_them() -> None:
     assert "\u202e" not in page
     assert "Applied 1 of 2 changes: 1 failed" in page
     assert "hunter2" not in ApplyReport((), "s3://key:hunter2@bucket/1")._repr_html_()
+
+
+def test_a_report_prints_as_apply_does() -> None:
+    failed, done, *rest, summary = str(report(*["no\x1b"] * 500)).splitlines()
+    assert (failed.split()[:2], done.split()[0]) == (["✗", "lake"], "✗")
+    assert (len(rest), rest[-1]) == (99, "and 401 more")
+    assert summary.startswith("Applied 1 of 501 changes: 500 failed")
+    assert "\x1b" not in failed
+    assert str(ApplyReport((), "none")).startswith("Applied 0 of 0 changes")
 
 
 def test_a_long_report_in_a_notebook_is_cut_and_says_so() -> None:

@@ -529,6 +529,7 @@ def test_every_column_that_can_be_chosen_sorts_the_tables() -> None:
 def test_a_notebook_shows_the_page_in_a_frame_and_a_line_counts_the_findings() -> None:
     result = AuditResult(None, None, small_document())
     assert re.fullmatch(r"<AuditResult 'feature-store': error=\d+ warning=\d+ note=\d+>", repr(result))
+    assert f"{result}".startswith("NOT COMPLETE: 1 part could not be read")
     framed = result._repr_html_()
     assert unescape(re.findall(r'srcdoc="([^"]*)"', framed)[0]) == render_html(result.document)
     assert Page(framed).tags == {"iframe": 1}
