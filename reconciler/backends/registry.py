@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 GROUP = "lancens.backends"
 
 _OTHER_NAMES: Mapping[tuple[str, ...], str] = {
-    ("hive", "hms", "metastore", "hive_metastore", "hive-metastore", "thrift", "hive4"): (
+    (
+        "hive",
+        "hms",
+        "metastore",
+        "hive_metastore",
+        "hive-metastore",
+        "thrift",
+        "hive4",
+        "dataproc",
+        "emr",
+        "hdinsight",
+    ): (
         "`hive2` for databases of a Hive Metastore 2, 3 or 4 (the specification's `hive`), or `hive3` for those of "
         "Hive 3 and 4 in catalogs"
     ),

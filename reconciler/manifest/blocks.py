@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
-from reconciler.manifest.habits import key_hint
+from reconciler.manifest.habits import is_meant, key_hint
 from reconciler.manifest.models import (
     Block,
     ColumnBlock,
@@ -90,6 +91,7 @@ _NEVER_SECRET = frozenset(
 )
 
 _LONGEST_EXCERPT = 80
+_MOST_LISTED = 4
 # The form of a key's value, where another one was written.
 _SHAPES = {
     "schema": ", such as `[{name: id, type: int64}]`",
@@ -100,6 +102,15 @@ _SHAPES = {
     "config": ", such as `{root: ./lake}`",
     "moved": ", such as `[{from: OLD, to: NEW}]`",
     "scope": ", such as `[features/**]`",
+    "tags": ", such as `{prod: 42}`",
+    "expect": ", such as `{max_age_days: 7}`",
+    "maintain": ", such as `{compact: {}}`",
+    "compact": ", such as `{}`",
+    "optimize_indices": ", such as `{}`",
+    "indices": ", such as `{embedding: {type: IVF_PQ}}`",
+    "an item of indices": ", such as `{type: BTREE}`",
+    "an item of schema": ", such as `{name: id, type: int64}`",
+    "MirrorBlock": ", such as `{from: lake}`",
 }
 
 
@@ -136,7 +147,10 @@ class BlockReader:
         rest is still checked.
         """
         if not is_block(node):
-            self.problems.add_at(node.position, f"{subject} is {_describe(node)}, expected a block of keys")
+            self.problems.add_at(
+                node.position,
+                f"{subject} is {_describe(node)}, expected a block of keys{_SHAPES.get(model.__name__, '')}",
+            )
             return None
         plain = {key: self._plain(value, key) for key, value in entries_of(node).items() if key not in skipped}
         try:
@@ -294,9 +308,11 @@ class BlockReader:
             is_text = key in ("comment", "description") and holder is not None
             expected = f"expected `{holder}: {{{key}: …}}`" if is_text else key_hint(model.__name__, str(key), known)
             self.problems.add_at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
-        elif kind == "missing":
+        elif kind == "missing" and not is_meant(str(key), model.__name__, entries_of(invalid)):
             self.problems.add_at(invalid.position, f"{label} has no `{key}`; expected {expected}")
-        elif invalid.position not in self._unresolved:  # unresolved placeholders are reported already
+        elif (
+            kind != "missing" and invalid.position not in self._unresolved
+        ):  # unresolved placeholders are reported already
             self.problems.add_at(invalid.position, _mismatch(detail, f"`{key_label}` in {subject}", _describe(invalid)))
 
 
@@ -308,7 +324,16 @@ def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:
     if isinstance(context.get("error"), TypeSyntaxError):
         return str(context["error"])
     expected = _EXPECTED[kind].format(**context).replace("'", "`")
-    shape = _SHAPES.get(str(detail["loc"][-1]), "") if kind in ("list_type", "dict_type", "model_type") else ""
+    if kind == "enum" and expected.count("`") > 2 * _MOST_LISTED:
+        expected = display.did_you_mean(
+            shown.upper(), re.findall("`[^`]+`", expected), f"expected {expected}", cutoff=0.5
+        )
+        return f"{label} is {shown}; {expected.replace('``', '`')}"
+    shape = ""
+    if kind in ("list_type", "dict_type", "model_type"):
+        outer, inner = ("", *detail["loc"])[-2:]
+        shape = _SHAPES.get(str(inner)) or _SHAPES.get(f"an item of {outer}", "")
+        shape += ", with a space after each `-`" if kind == "list_type" and shown.startswith("`-") else ""
     return f"{label} is {shown}, expected {expected}{shape}"
 
 

@@ -79,7 +79,11 @@ class Content:
             self._problems.add_in_file(text, f"cannot be read: {error.strerror}")
             return
         if not inside:
-            self._problems.add_in_file(text, "the folder holds no *.yaml and no *.yml file")
+            self._problems.add_in_file(
+                text,
+                "the folder holds no *.yaml and no *.yml file; `lancens import --impl dir --config root=PATH` "
+                "writes a manifest of a folder of tables",
+            )
         for entry in inside:
             if self._may_read(entry):
                 self._read(os.path.realpath(entry), os.fspath(entry))

@@ -14,13 +14,13 @@ from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.config import ConfigEntry, ConfigText, Implementation, Implementations
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.files import Content, folders_of, read_files, read_variables_beside
-from reconciler.manifest.habits import foreign_file, is_config_key
+from reconciler.manifest.habits import foreign_file, is_config_key, is_meant
 from reconciler.manifest.lookalikes import lookalikes
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile, SuppressBlock
 from reconciler.manifest.moves import read_moves
-from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, entries_of
+from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.problems import Problems
 from reconciler.manifest.table_policies import read_policies
@@ -184,7 +184,7 @@ class _Loader:
                 self._problems.files[0].name, "the manifest has no keys; `lancens init -o FILE` writes a manifest"
             )
             self._problems.raise_if_any()
-        kind = foreign_file(root)
+        kind = foreign_file(root, ManifestFile.model_fields) if root else None
         if kind is not None:
             position = next(iter(root.values())).key_position
             self._problems.add_at(position, f"{kind}, not a manifest of lancens; `lancens init -o FILE` writes one")
@@ -228,6 +228,11 @@ class _Loader:
     def _warnings(self, variables: MappingOf[str, str], catalogs: MappingOf[str, ManifestCatalog]) -> Iterator[Problem]:
         """Yield what the manifest may hold, and mostly holds by mistake."""
         yield from self._check_unused(variables)
+        if not catalogs:
+            yield self._problems.source(entries_of(self._content.root)["catalogs"].key_position).problem(
+                "`catalogs` is empty, so there is nothing to plan; name one, such as "
+                "`lake: {impl: dir, config: {root: ./lake}}`"
+            )
         for catalog in catalogs.values():
             tables, namespaces = catalog.desired.tables, catalog.desired.namespaces
             for name, other, characters in lookalikes((*namespaces, *tables)):
@@ -242,7 +247,9 @@ class _Loader:
                     )
 
     def _require(self, node: Node, key: str, subject: str, expected: str) -> None:
-        if key not in entries_of(node) and self._content.complete:
+        entries = entries_of(node)
+        block = ManifestFile if node is self._content.root else CatalogBlock
+        if key not in entries and self._content.complete and not is_meant(key, block.__name__, entries):
             self._problems.add_at(node.key_position, f"{subject} has no `{key}`; {expected}")
 
     def _manifest_name(self, root: Mapping, subject: str) -> str:
@@ -329,7 +336,8 @@ class _Loader:
         source = self._problems.source(node["config"].key_position if "config" in node else node.key_position)
         config = ConfigText(impl, implementation, source, entries)
         config.hide_variables(self._resolver)
-        if not any(map(is_config_key, node)):  # which then lack in `config`
+        is_readable = is_block(node["config"]) if "config" in node else not any(map(is_config_key, node))
+        if is_readable:
             for problem in config.problems():
                 self._problems.add(problem)
         return config
@@ -350,7 +358,9 @@ class _Loader:
                     if isinstance(text, ScalarNode):
                         template = self._resolver.template(text.text)
                     else:
-                        self._problems.add_at(text.position, f"{label} is not text; dots join nested names")
+                        is_list = isinstance(text, Sequence)
+                        shape = "a list" if is_list else "a block of keys; dots join nested names"
+                        self._problems.add_at(text.position, f"{label}: expected one text but found {shape}")
                 except TemplateError as error:
                     self._problems.add_at(text.position, str(error))
                 source = self._problems.source(text.key_position)

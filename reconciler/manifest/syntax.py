@@ -13,23 +13,45 @@ from reconciler.model.display import shorten
 TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
 STATEMENT = "`{% … %}` belongs to another tool; lancens has no conditions and no loops, so render the template first"
 
+_MARK = "\0"
+"""Stands in a line before the character at which libyaml gave up."""
+
 # What a flow block cannot hold unquoted: a placeholder, and a type with brackets.
-_UNQUOTED = re.compile(
-    r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
-)
-_CONFLICT = re.compile(r"(?:<{7}|\|{7}|>{7})(?: |$)|={7}$")
-_NO_VALUE = re.compile(r"[{,]\s*([\w.-]+):(?=[,}\]])")
-_KEY = re.compile(r"(?:^|[\s{,\"'])[^\s:]+:(?:\s|$)")
-_AFTER_QUOTE = re.compile(r"[\"']\s*$")
-_TWO_WORDS = re.compile(r"([\w.-]+)(?:\s*=\s*|\s+|:)(\S.*)")
-_SETTING = re.compile(r"([\w.-]+)\s*=\s*[\"']?([^\"'\s]{,60})")
+_UNQUOTED = r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
+_OTHER_BLANK = re.compile(r" *([^\S \t])")
+_ANYWHERE = {
+    re.compile(r"^(?:(?:<{7}|\|{7}|>{7})(?: |\r?$)|={7}\r?$)", re.MULTILINE): (
+        "a merge conflict of git; keep one side, and delete the lines `<<<<<<<`, `=======` and `>>>>>>>`"
+    ),
+    re.compile(r"^[ \t]*\{%", re.MULTILINE): STATEMENT,
+    re.compile(r"^[ \t]*(?://|/\*)", re.MULTILINE): "`//` and `/*` begin no comment of YAML, which begins with `#`",
+    re.compile(r'\A\{".*\}\r?\n\{"'): "lines of JSON, such as a journal, which `lancens show FILE` takes",
+}
+"""What a line anywhere in the text means."""
+_IN_LINE = {
+    re.compile(r"\{\{"): f"{TEMPLATE}, in double quotes",
+    re.compile(rf"\{{.*?({_UNQUOTED})"): r'`\1` inside `{…}` must be quoted: "\1"',
+    re.compile(rf"{_MARK}\t|^{_MARK}?\t"): "a tab; YAML indents with spaces",
+    re.compile(r"[^\S \t\r]"): "a blank that is no space ({code}); YAML has spaces only",
+    re.compile(rf"([}}\]])[ ,;]*{_MARK}[,;]?[^}}\],;]*$"): r"text after `\1`, which ends the value; delete it",
+    re.compile(rf"{_MARK}\\"): "a backslash in double quotes begins an escape; write it twice, or use single quotes",
+    re.compile(rf"{_MARK}([}}\]])"): r"`\1` closes nothing",
+    re.compile(rf"[\"']\s*{_MARK}"): (
+        "text after a closing quote; quote the whole value, or close the quote that is open above"
+    ),
+}
+"""What the line at which libyaml gave up means; the first that matches explains it."""
 _LANGUAGES = {
     re.compile(r"(?:resource|variable|module|provider|terraform|locals|data|output)\b[^{:]*\{"): "Terraform",
     re.compile(r"(?:create|alter|drop|select|insert|use)\s", re.IGNORECASE): "SQL",
     re.compile(r"(?:import|from|def|class)\s"): "Python",
     re.compile(r"\[{1,2}[\w.\"-]+\]{1,2}\s*$"): "TOML or INI",
+    re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*="): "a file of environment variables",
 }
-_OTHER_BLANK = re.compile(r" *([^\S \t])")
+_NO_VALUE = re.compile(r"[{,]\s*([\w.-]+):(?=[,}\]])")
+_KEY = re.compile(r"(?:^|[\s{,\"'])[^\s:]+:(?:\s|$)")
+_TWO_WORDS = re.compile(r"([\w.-]+)(?:\s*=\s*|\s+|:)(\S.*)")
+_SETTING = re.compile(r"([\w.-]+)\s*=(?!=)\s*[\"']?([^\"'\s]{,60})")
 _RESERVED = frozenset("*&%@`!")
 _CLOSING = {"{": "}", "[": "]"}
 _LONGEST_EXCERPT = 60
@@ -45,17 +67,13 @@ class SyntaxFault(NamedTuple):
 
 def explain(error: yaml.MarkedYAMLError, text: str) -> SyntaxFault:
     """Return the cause of a syntax error in ``text``: as libyaml says it where no common cause fits."""
+    for form, message in _ANYWHERE.items():
+        if (match := form.search(text)) is not None:
+            return SyntaxFault(text.count("\n", 0, match.start()) + 1, 1, message)
     lines = text.split("\n")
-    conflict = next((number for number, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
-    if conflict is not None:
-        message = "a merge conflict of git; keep one side, and delete the lines `<<<<<<<`, `=======` and `>>>>>>>`"
-        return SyntaxFault(conflict, 1, message)
     first = next((number for number, line in enumerate(lines, 1) if _is_content(line)), 1)
     if (language := _language(_line_at(lines, first))) is not None:
         return SyntaxFault(first, 1, language)
-    statement = next((number for number, line in enumerate(lines, 1) if line.lstrip().startswith("{%")), None)
-    if statement is not None:
-        return SyntaxFault(statement, 1, STATEMENT)
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     began = error.context_mark
@@ -78,26 +96,15 @@ def without_keys(text: str) -> str | None:
 def _language(text: str) -> str | None:
     """Return that ``text`` begins in another language; None if it may be YAML."""
     language = next((name for form, name in _LANGUAGES.items() if form.match(text)), None)
-    return language and f"this is {language}, not a manifest of lancens"
+    return language and f"this is {language}, not the YAML that lancens reads"
 
 
 def _cause_in_line(line: str, column: int) -> str | None:
     """Return why ``line`` cannot be read at ``column``, where the line alone shows it."""
-    at = line[column - 1 : column]
-    if "{{" in line:
-        return f"{TEMPLATE}, in double quotes"
-    if (match := _UNQUOTED.search(line)) is not None and "{" in line[: match.start()]:
-        return f'`{match[0]}` inside `{{…}}` must be quoted: "{match[0]}"'
-    if at == "\t" or line.startswith("\t"):
-        return "a tab; YAML indents with spaces"
-    if (blank := _OTHER_BLANK.match(line)) is not None:
-        return f"a blank that is no space (U+{ord(blank[1]):04X}); YAML indents with spaces"
-    if at == "\\":
-        return "a backslash in double quotes begins an escape; write it twice, or use single quotes"
-    if at in _CLOSING.values():
-        return f"`{at}` closes nothing"
-    if _AFTER_QUOTE.search(line[: column - 1]):
-        return "text after a closing quote; quote the whole value, or close the quote that is open above"
+    marked = f"{line[: column - 1]}{_MARK}{line[column - 1 :]}"
+    for form, message in _IN_LINE.items():
+        if (match := form.search(marked if _MARK in form.pattern else line)) is not None:
+            return match.expand(message).replace("{code}", f"U+{ord(match[0][-1:] or ' '):04X}")
     return None
 
 
@@ -163,7 +170,7 @@ def _without_colon(lines: Sequence[str], number: int) -> SyntaxFault | None:
     text = line.partition(" #")[0].strip()
     if not text or _KEY.search(line) or (text.startswith("-") and not text.startswith("--")):
         return None
-    if text.startswith(("//", "--", "/*")):
+    if text.startswith("--"):
         return SyntaxFault(number, 1, f"`{_excerpt(text)}` is no comment of YAML, which begins with `#`")
     words = _TWO_WORDS.fullmatch(text)
     expected = f"`{words[1]}: {_excerpt(words[2])}`" if words else f"`{_excerpt(text)}:`"

@@ -142,7 +142,7 @@ def _placeholder(body: str) -> Placeholder:
         if body.startswith("{"):
             body, hint = f"{body}}}", "`${{ … }}` belongs to a workflow of GitHub; write `${env:NAME}`"
         elif colon:
-            hint = did_you_mean(f"{scheme}:", map("{}:".format, _SCHEMES), expected)
+            hint = did_you_mean(f"{scheme.lower()}:", map("{}:".format, _SCHEMES), expected, cutoff=0.75)
         else:
             hint = _without_scheme(body) or expected
         raise TemplateError(f"unknown placeholder `${{{body}}}`; {hint}")

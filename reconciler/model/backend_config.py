@@ -9,7 +9,7 @@ backend. :class:`KeysOf` sets another prefix, which may also be the name of a pl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import digits
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_origin
@@ -87,7 +87,16 @@ _EXPECTATIONS = {
     "enum": "{expected}",
 }
 
-_STORAGE_OPTION = re.compile(r"(?:aws|azure|google|gcp|s3|gcs)_|access_key_id|secret_access_key|session_token|account_")
+_STORAGE_OPTION = re.compile(
+    r"((?:fs\.)?(?:s3a?|gcs|gs|adls|azure|abfs|storage_options)\.)|(?:aws|azure|google|gcp|s3|gcs)_|access_key_id|secret_access_key|"
+    r"session_token|account_"
+)
+_OPTIONS = {
+    "access_key": "access_key_id",
+    "secret_key": "secret_access_key",
+    "path_style_access": "virtual_hosted_style_request: false",
+}
+"""pylance's names of options that Hadoop and Iceberg name otherwise."""
 _MOST_HINTS = 100  # each takes a search, and a hostile file could have a million unknown keys
 
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
@@ -218,6 +227,7 @@ def read_config(
     problems = [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in repeated]
     fields = {prefix: name for name, prefix in _mapping_prefixes(model).items()}
     values: dict[str, Any] = {name: {} for name in fields.values()}
+    hints: list[str] = []
     for key, original in written_keys.items():
         prefix, dot, option = key.partition(".")
         if dot and prefix in fields:
@@ -225,14 +235,8 @@ def read_config(
         elif key in known:
             values[key] = properties[original]
         else:
-            hint = _replacement(model, key)
-            if hint is None and (unprefixed := key.removeprefix("aws_")) in known:
-                hint = f"write `{unprefixed}`"
-            if hint is None and "storage" in fields and _STORAGE_OPTION.match(key):
-                hint = f"write `storage.{key}`, an option for opening datasets"
-            if hint is None:
-                every = f"known keys: {', '.join([*known, *(f'{name}.*' for name in reversed(fields))])}"
-                hint = did_you_mean(key, known, every) if len(problems) < _MOST_HINTS else every
+            hint = _unknown_key_hint(model, key, known, fields, is_searched=len(problems) < _MOST_HINTS)
+            hints.append(hint)
             problems.append(ConfigProblem(original, f"unknown key `{original}`; {hint}"))
     try:
         config = model.model_validate(values)
@@ -240,6 +244,8 @@ def read_config(
         for detail in error.errors(include_url=False, include_input=False):
             key = ".".join(str(part) for part in detail["loc"])
             if detail["type"] == "missing":
+                if any(hint.startswith((f"write `{key}", f"did you mean `{key}`")) for hint in hints):
+                    continue  # an unknown key stands for it
                 parts = (f"`{key}` is missing{_meaning(model, key)}", _replacement(model, key))
                 problems.append(ConfigProblem(None, "; ".join(filter(None, parts))))
             else:
@@ -247,6 +253,23 @@ def read_config(
                 problems.append(ConfigProblem(written_keys.get(key), f"{subject}{_plain_message(detail)}"))
         return None, problems
     return (None, problems) if problems else (config, [])
+
+
+def _unknown_key_hint(
+    model: type[BackendConfig], key: str, known: Sequence[str], prefixes: Collection[str], *, is_searched: bool
+) -> str:
+    """Return what to write instead of an unknown key; only with ``is_searched``, a similar one is looked for."""
+    unprefixed = key.removeprefix("aws_")
+    hint = _replacement(model, key) or _replacement(model, unprefixed)
+    if hint is None and unprefixed in known:
+        hint = f"write `{unprefixed}`"
+    if hint is None and "storage" in prefixes and (other := _STORAGE_OPTION.match(key)) is not None:
+        option = re.sub("[.-]", "_", key[other.end() :]) if other[1] else key
+        hint = f"write `storage.{_OPTIONS.get(option, option)}`, an option for opening datasets"
+    if hint is None:
+        every = f"known keys: {', '.join([*known, *(f'{name}.*' for name in reversed([*prefixes]))])}"
+        hint = did_you_mean(key, known, every) if is_searched else every
+    return hint
 
 
 def _meaning(model: type[BackendConfig], key: str) -> str:
@@ -263,6 +286,8 @@ def _replacement(model: type[BackendConfig], key: str) -> str | None:
 
 def _plain_message(detail: ErrorDetails) -> str:
     """Return the message for an invalid value in the words of lancens, not of pydantic."""
+    if detail["type"] == "string_too_short" and detail["ctx"]["min_length"] == 1:
+        return "it is empty; expected text"
     expected = _EXPECTATIONS.get(detail["type"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")

@@ -200,6 +200,7 @@ _S3_NAME = re.compile(r"aws[a-z-]*:s3:::([^?#]+)")
 _BUCKETS = _S3_SCHEMES | {"gs"}
 _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
 
+HOME_IS_KEPT = "`~` is not replaced; write the whole path, or `${env:HOME}`"
 
 _UNRENDERED = re.compile(
     r"(?P<template>\{\{.*?\}\}|<%.*?%>)"
@@ -218,6 +219,8 @@ def foreign_text(location: str) -> str | None:
     '`%ROOT%` is not replaced; write `${var:NAME}`'
     >>> foreign_text("s3://lake/%C3%A9%20x%20y/%2E%2E/b")
     """
+    if location.startswith("~/"):
+        return HOME_IS_KEPT
     unrendered = _UNRENDERED.search(location)
     if unrendered is not None:
         name = unrendered["name"] or "NAME"

@@ -70,7 +70,11 @@ def list_tables(
             if selected.contains(table.id)
         ]
     if select and not matching:
-        raise SelectionError(f"{', '.join(f'`{glob}`' for glob in select)}: no live table has such an address")
+        known = ", ".join(sorted(manifest.catalogs))
+        raise SelectionError(
+            f"{', '.join(f'`{glob}`' for glob in select)}: no live table has such an address; addresses begin with a "
+            f"catalog: {known}"
+        )
     hide = location_hider(shown_locations_of(manifest))
     tables = [
         _listed(connection, table, hide) for connection, table in matching if _is_wanted(connection, table, which)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,12 +14,15 @@ from reconciler import storage
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, Root
 
+_OTHER_HOST = re.compile("file://(?!localhost/)[^/]", re.IGNORECASE)
+
 
 class DirConfig(BackendConfig):
     """The configuration of a directory catalog."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("uri", "url", "warehouse", "location", "directory", "bucket"), "write `root`"),
+        "prefix": "write it in `root`, such as s3://BUCKET/PREFIX",
         "region": "write `storage.region`",
         "endpoint": "write `storage.endpoint`",
         "endpoint_url": "write `storage.endpoint`",
@@ -58,10 +62,14 @@ class DirConfig(BackendConfig):
         if foreign is not None and not (local is not None and Path(local).exists()):
             raise ValueError(foreign)
         if local is not None:
+            if _OTHER_HOST.match(root):
+                raise ValueError("a file: URI has the whole path after three slashes; write a path, such as ./lake")
             if "~" in local.parts:
-                raise ValueError("`~` stays as it is in a manifest; write the whole path, or `${env:HOME}/…`")
+                raise ValueError(locations.HOME_IS_KEPT)
             if Path(local).is_file():
                 raise ValueError("it is a file; expected a directory")
+            if Path(local, "_versions").is_dir():
+                raise ValueError("it is a dataset; expected the directory that holds it")
             return os.path.normpath(Path.cwd() / local)
         if ".." in locations.names_in(root):
             raise ValueError("expected a URI without `..`")

@@ -57,6 +57,7 @@ class GlueConfig(WaitLimits, BackendConfig):
         "max_retries": "leave it out: throttled requests and refused connections are retried",
         "profile": "set AWS_PROFILE in the environment, and leave the keys out",
         "profile_name": "set AWS_PROFILE in the environment, and leave the keys out",
+        **dict.fromkeys(("database", "databases"), "write `scope: [DATABASE/**]` beside `config`"),
         "retry_mode": "leave it out: retries adapt to the throttling of AWS",
     }
     credentials = frozenset(

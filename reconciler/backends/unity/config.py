@@ -24,7 +24,10 @@ class UnityConfig(HttpConfig):
     Time-outs are in seconds. One over an hour is in milliseconds, as newer editions of the specification have them.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = {**HttpConfig.elsewhere, "uri": "write `endpoint`"}
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **HttpConfig.elsewhere,
+        **dict.fromkeys(("uri", "workspace_url", "server_hostname", "workspace"), "write `endpoint`"),
+    }
 
     catalog: str | None = None
     """The one catalog to show; every catalog when left out."""

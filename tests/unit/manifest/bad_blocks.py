@@ -90,7 +90,6 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         "unknown key in a column",
         manifest("tables:\n  t:\n    schema:\n      - {name: a, typ: int8}"),
         [
-            f"{L}:10:13: a column of table lake/t has no `type`; expected a name and a type",
             f"{L}:10:23: unknown key `typ` in a column of table lake/t; did you mean `type`?",
         ],
     ),
@@ -249,7 +248,10 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
             f"{L}:10:29: type `strng`: Lance stores no type `strng`; did you mean `string`?",
             f"{L}:11:20: top-level column `b.c` cannot have `.` in its name; use a struct for nested fields",
             f"{L}:12:20: Lance keeps the column name `_rowid` for itself",
-            f"{L}:13:13: `schema.4` in table lake/t is `name`, expected a block of keys",
+            (
+                f"{L}:13:13: `schema.4` in table lake/t is `name`, expected a block of keys, such as "
+                "`{name: id, type: int64}`"
+            ),
             f"{L}:17:20: column `a` in table lake/u is a duplicate, first at {L}:16:20",
             f"{L}:18:20: column `n` in table lake/u: type `null`: the column must be nullable",
         ],
@@ -296,7 +298,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
     (
         "list in a required key of config",
         manifest("", "dir", "{root: [lake]}"),
-        [f"{L}:6:20: `root` in the config of catalog lake is not text; dots join nested names"],
+        [f"{L}:6:20: `root` in the config of catalog lake: expected one text but found a list"],
     ),
     (
         "placeholder that is malformed in config",

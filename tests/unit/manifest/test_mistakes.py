@@ -74,7 +74,7 @@ def message_of(path: Path) -> str:
         (LAKE + "    scope: [*]\n", '7:13: a value that begins with * must be quoted: "*"'),
         (
             HEAD + "  lake:\n    impl: dir\n\u00a0   prune: never\n    tables: {}\n",
-            "6:1: a blank that is no space (U+00A0); YAML indents with spaces",
+            "6:1: a blank that is no space (U+00A0); YAML has spaces only",
         ),
         (
             "{% if prod %}\n" + LAKE + "{% endif %}\n",
@@ -83,9 +83,9 @@ def message_of(path: Path) -> str:
                 "template first"
             ),
         ),
-        ("// shop\n" + LAKE, "1:1: `// shop` is no comment of YAML, which begins with `#`"),
-        ('[catalogs.lake]\nimpl = "dir"\n', "1:1: this is TOML or INI, not a manifest of lancens"),
-        ('import lancens\n\nx = {"a": 1}\n', "1:1: this is Python, not a manifest of lancens"),
+        ("// shop\n" + LAKE, "1:1: `//` and `/*` begin no comment of YAML, which begins with `#`"),
+        ('[catalogs.lake]\nimpl = "dir"\n', "1:1: this is TOML or INI, not the YAML that lancens reads"),
+        ('import lancens\n\nx = {"a": 1}\n', "1:1: this is Python, not the YAML that lancens reads"),
         (
             manifest("tables: {t: {schema: [{name: a, type:}]}}"),
             "7:41: `type` has no value; write one, or leave the key out",
@@ -153,6 +153,73 @@ def message_of(path: Path) -> str:
             "7:43: type `array<int>`: Lance stores no type `array`; did you mean `list<int32>`?",
         ),
         (LAKE + "<<<<<<< HEAD\n    prune: never\n=======\n    prune: all\n>>>>>>> x\n", f"7:1: {CONFLICT}"),
+        (
+            "AWS_REGION=eu\nROOT=x\n",
+            "1:1: text at the top; this is a file of environment variables, not the YAML that lancens reads",
+        ),
+        ("lancens==0.1\n", "1:1: text at the top; expected a block of keys such as `version: 1`"),
+        (
+            "region: eu-west-1\n",
+            (
+                "1:1: a file of variables, which `--var-file` takes, or of another tool, not a manifest of lancens; "
+                "`lancens init -o FILE` writes one"
+            ),
+        ),
+        (HEAD + "  lake: {impl: dir},\n    prune: never\n", "4:20: text after `}`, which ends the value; delete it"),
+        (
+            '{"event": "start"}\n{"event": "end"}\n',
+            "1:1: lines of JSON, such as a journal, which `lancens show FILE` takes",
+        ),
+        (HEAD.replace("catalogs", "Catalogs"), "3:1: unknown key `Catalogs` in the manifest; did you mean `catalogs`?"),
+        (HEAD + "  lake: {type: dir}\n", "4:10: unknown key `type` in catalog lake; write `impl`"),
+        (
+            manifest("", "dir", "{bucket: lake}"),
+            "6:14: config: unknown key `bucket`; write `root`",
+        ),
+        (
+            manifest("", "dir", "./lake"),
+            "6:13: `config` in catalog lake is `./lake`, expected a block of keys, such as `{root: ./lake}`",
+        ),
+        (
+            manifest("", "dir", "{root: /lake, s3.path-style-access: true}"),
+            (
+                "6:27: config: unknown key `s3.path-style-access`; write `storage.virtual_hosted_style_request: "
+                "false`, an option for opening datasets"
+            ),
+        ),
+        (
+            manifest("", "dir", "{root: file://lake}"),
+            ("6:14: config: `root`: a file: URI has the whole path after three slashes; write a path, such as ./lake"),
+        ),
+        (
+            manifest("tables: {t: {location: ~/t}}"),
+            "7:28: `location` in table lake/t: `~` is not replaced; write the whole path, or `${env:HOME}`",
+        ),
+        (
+            manifest("tables: {t: {maintain: {indices: {a: {type: btree}}}}}"),
+            "7:49: `maintain.indices.a.type` in table lake/t is `btree`; did you mean `BTREE`?",
+        ),
+        (
+            manifest("tables: {t: {maintain: {indices: {a: BTREE}}}}"),
+            (
+                "7:42: `maintain.indices.a` in table lake/t is `BTREE`, expected a block of keys, such as "
+                "`{type: BTREE}`"
+            ),
+        ),
+        (
+            manifest("scope:\n  -a/**"),
+            (
+                "8:7: `scope` in catalog lake is `-a/**`, expected a list, such as `[features/**]`, with a space after "
+                "each `-`"
+            ),
+        ),
+        (
+            manifest("tables: {t: {unmanaged: true}}"),
+            (
+                "7:18: unknown key `unmanaged` in table lake/t; leave its block out: a table without a block is left "
+                "alone, unless this manifest owns it or `prune` is `all`"
+            ),
+        ),
         ("name = 'shop'\nversion = 1\n", "1:1: text at the top; write `name: shop`"),
         (
             "<!DOCTYPE html>\n",
@@ -245,6 +312,12 @@ def message_of(path: Path) -> str:
 )
 def test_a_mistake_has_one_message(write: Write, text: str, message: str) -> None:
     assert message_of(write(lancens=text)) == message
+
+
+def test_a_manifest_without_catalogs_has_nothing_to_plan(write: Write) -> None:
+    (warning,) = load(write(lancens="version: 1\nname: shop\ncatalogs:\n")).warnings
+
+    assert str(warning).startswith("lancens.yaml:3:1: `catalogs` is empty, so there is nothing to plan; name one")
 
 
 def test_a_missing_variable_names_the_file_beside_the_manifest_that_has_it(write: Write) -> None:
