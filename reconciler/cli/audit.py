@@ -66,8 +66,8 @@ def _parse_limits(_: click.Context, __: click.Parameter, texts: tuple[str, ...])
     "--depth",
     type=click.Choice([depth.value for depth in Depth]),
     default=Depth.FILES.value,
-    help="Read the latest version of each dataset (quick), also list its files (files), or also read the ends of data "
-    "and index files (footers).",
+    help="Read the latest version of each dataset (quick), also list its files (files), also read the ends of data and "
+    "index files (footers), or also read all rows (rows).",
 )
 @click.option(
     "--limit",

@@ -58,19 +58,19 @@ def _opens(session: Any, path: str) -> bool:
     return True
 
 
-def index_files(manifest: bytes) -> dict[str, Mapping[str, int]]:
+def index_files(manifest: bytes) -> dict[str, Mapping[str, int | None]]:
     """Return the files of each index segment and their bytes, by its UUID; pylance shows the sum only.
 
     Writers before pylance 4 recorded none.
     """
     position, *_ = _LEGACY_FOOTER.unpack(manifest[-_LEGACY_FOOTER.size :])
     section = next((value for number, value in _fields(_message(manifest, position)) if number == _INDEX_SECTION), None)
-    files: dict[str, Mapping[str, int]] = {}
+    files: dict[str, Mapping[str, int | None]] = {}
     for _, index in () if section is None else _fields(_message(manifest, section)):
         fields = [*_fields(index)]
         (uuid,) = (dict(_fields(value))[1] for number, value in fields if number == _UUID)
         named = (dict(_fields(value)) for number, value in fields if number == _FILES)
-        files[str(UUID(bytes=uuid))] = {file[1].decode(): file.get(2, 0) for file in named}
+        files[str(UUID(bytes=uuid))] = {file[1].decode(): file.get(2) for file in named}
     return files
 
 

@@ -183,6 +183,9 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Dep
     listing = FileListing(dataset, location, options, depth)
     needed = listing.needed_by(dataset)
     lost = listing.lost_files(needed)
+    if depth.includes(Depth.ROWS) and not any(lost):
+        listing.scan(dataset, needed)
+        lost = listing.lost_files(needed)
     references = References(dataset, listing, {*chain(*lost)})
     complete_version = listing.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None
     named = listing.last_known_version()

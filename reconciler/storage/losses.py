@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.model import locations
+from reconciler.model.admission import admission_of
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.model.maintenance import total_bytes
@@ -24,6 +25,7 @@ from reconciler.storage.footers import index_files, is_sound
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
 from reconciler.storage.reading import UncountedRowsError, cleanup_of, described_indices
+from reconciler.storage.scanning import unreadable_fragments
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
 SYSTEM_INDEX = "__lance"
@@ -38,6 +40,7 @@ _HINT, _TRANSACTIONS = "latest_version_hint.json", "_transactions/"
 _AT_ONCE = 16
 _EXTENSION_KEY, _BLOB_EXTENSION = "ARROW:extension:name", "lance.blob.v2"
 _BLOB_KINDS_IN_FILES = (1, 2)  # kinds of blobs: packed with others in a file, or in a file of its own
+_EXTERNAL_BLOB = 3
 
 Key: TypeAlias = tuple[str, str]
 """A file or folder: the location of its base, empty for the dataset itself, and the path below that."""
@@ -46,12 +49,13 @@ Key: TypeAlias = tuple[str, str]
 class Depth(Enum):
     """How much of each dataset is read, each more than the one before.
 
-    The latest manifest, also a list of the files, also the ends of data and index files.
+    The latest manifest, also a list of the files, also the ends of data and index files, also all rows.
     """
 
     QUICK = "quick"
     FILES = "files"
     FOOTERS = "footers"
+    ROWS = "rows"
 
     def includes(self, other: Depth) -> bool:
         """Return whether as much is read as at the depth ``other``."""
@@ -131,6 +135,7 @@ class NeededFiles:
         folders: the same for each folder of index files that the manifest does not name one by one.
         indices: all folders of index files.
         blobs: paths of blob columns, by field id.
+        bases: the base path of each base id.
         owners: the number of the fragment, or the name of the index, by the display name of each file.
         parts: the files of each fragment.
     """
@@ -139,6 +144,7 @@ class NeededFiles:
     folders: dict[Key, int | None] = field(default_factory=dict)
     indices: set[Key] = field(default_factory=set)
     blobs: Mapping[int, str] = field(default_factory=dict)
+    bases: Mapping[int | None, _BasePath] = field(default_factory=dict)
     owners: dict[str, int | str] = field(default_factory=dict)
     parts: list[_FragmentFiles] = field(default_factory=list)
 
@@ -230,10 +236,8 @@ class FileListing:
     def needed_by(self, version: Any, branch_folder: str = MAIN) -> NeededFiles:
         """Return the files that an opened version of a branch needs."""
         expect_admitted(self._location, self._options, version)
-        needed, bases = (
-            NeededFiles(blobs=dict(_blob_columns(version.lance_schema.fields()))),
-            self._base_paths(version, branch_folder),
-        )
+        bases = self._base_paths(version, branch_folder)
+        needed = NeededFiles(blobs=dict(_blob_columns(version.lance_schema.fields())), bases=bases)
         for fragment in version.get_fragments():
             data: dict[Key, frozenset[int]] = {}
             for file in fragment.data_files():
@@ -259,11 +263,11 @@ class FileListing:
                 needed.indices.add(key)
                 needed.files.update(named)
                 if not named:
-                    needed.folders[key] = segment.size_bytes
+                    needed.folders[key] = segment.size_bytes or None
                 needed.owners.update((_display_name(file), index.name) for file in named or [key])
         return needed
 
-    def _index_files(self, manifest: str | None) -> Mapping[str, Mapping[str, int]]:
+    def _index_files(self, manifest: str | None) -> Mapping[str, Mapping[str, int | None]]:
         """Return the files of each index segment that the manifest at a path names, by its UUID."""
         if manifest is None:
             return {}
@@ -293,7 +297,7 @@ class FileListing:
         state = self._states_of(needed.files | needed.folders)
         state |= self._check_footers(needed, state)
         whole = [part for part in needed.parts if all(state[key] is _FileState.WHOLE for key in part.keys)]
-        contents = in_parallel(partial(self._read_contents, needed.blobs), whole, _AT_ONCE)
+        contents = in_parallel(partial(self._read_contents, needed), whole, _AT_ONCE)
         for part, (is_readable, blobs) in zip(whole, contents, strict=True):
             if part.deletion is not None and not is_readable:
                 state[part.deletion] = _FileState.SHORT
@@ -305,6 +309,15 @@ class FileListing:
                 for kind in (_FileState.MISSING, _FileState.SHORT, _FileState.DAMAGED)
             )
         )
+
+    def scan(self, version: Any, needed: NeededFiles) -> None:
+        """Read the rows of the latest version; the files of fragments that cannot be read are damaged from then on."""
+        try:
+            unreadable = unreadable_fragments(self._location, self._options, version.version, len(needed.parts))
+            keys = [key for position in unreadable for key in needed.parts[position].data]
+        except BackendError as error:
+            self.problem, keys = str(error), []
+        self._states_of_footers.update(dict.fromkeys(keys, _FileState.DAMAGED))
 
     def _check_footers(self, needed: NeededFiles, state: Mapping[Key, _FileState]) -> Mapping[Key, _FileState]:
         """Return the state of data and index files that have all their bytes, by their footers.
@@ -358,8 +371,9 @@ class FileListing:
             self.problem = str(error)
             return key, _FileState.WHOLE
 
-    def _read_contents(self, blobs: Mapping[int, str], part: _FragmentFiles) -> tuple[bool, Mapping[Key, int]]:
+    def _read_contents(self, needed: NeededFiles, part: _FragmentFiles) -> tuple[bool, Mapping[Key, int]]:
         """Return whether a fragment's deletion file can be read, and the least bytes of each of its blob files."""
+        blobs = needed.blobs
         columns = [(key, blobs[number]) for key, fields in part.data.items() for number in fields & blobs.keys()]
         known = tuple(part.keys)
         if known in self._contents or not (columns or part.deletion):
@@ -371,12 +385,23 @@ class FileListing:
                 if part.deletion is not None:
                     is_readable = _is_readable(part.fragment)
                 for key, column in columns if is_readable else ():
-                    for blob, end in _blob_file_sizes(part.fragment, key, column).items():
-                        ends[blob] = max(end, ends.get(blob, 0))
+                    external = _external_blobs(part.fragment, column) if self._depth.includes(Depth.ROWS) else ()
+                    named = ((self._external_key(needed.bases, *blob), end) for blob, end in external)
+                    for blob, end in chain(_blob_file_sizes(part.fragment, key, column).items(), named):
+                        if blob is not None:
+                            ends[blob] = max(end, ends.get(blob, 0))
         except BackendError as error:
             self.problem = str(error)
         self._contents[known] = is_readable, ends
         return self._contents[known]
+
+    def _external_key(self, bases: Mapping[int | None, _BasePath], base_id: int, uri: str) -> Key | None:
+        """Return the key of an external blob; None for a URI below no base that the options do not admit."""
+        if base_id:
+            return bases[base_id].key(uri)
+        place = resolve_location(uri)
+        folder, _, name = place.rpartition("/")
+        return (folder, name) if admission_of(self._options).admits(self._place, place) else None
 
 
 def salvage_of(version: Any, needed: NeededFiles, lost: LostFiles) -> Salvage | None:
@@ -413,13 +438,16 @@ def _display_name(key: Key) -> str:
 
 
 def _state_by_size(actual: int | None, size: int | None) -> _FileState:
+    """Return the state of a file of ``actual`` bytes; one of unknown ``size`` is not empty."""
     if actual is None:
         return _FileState.MISSING
-    return _FileState.SHORT if actual < (size or 1) else _FileState.WHOLE
+    return _FileState.SHORT if actual < (1 if size is None else size) else _FileState.WHOLE
 
 
 def _state_by_reading(session: Any, path: str, size: int | None) -> _FileState:
     """Read the last byte of a file that should have ``size`` bytes, and return its state."""
+    if size == 0:
+        return _FileState.WHOLE if session.contains(path) else _FileState.MISSING
     for _ in range(2):
         try:
             session.read_range(path, (size or 1) - 1, 1)
@@ -475,3 +503,18 @@ def _blob_file_sizes(fragment: Any, data: Key, column: str) -> dict[Key, int]:
     base, path = data
     folder = path.removesuffix(".lance")
     return {(base, f"{folder}/{format(number, '032b')[::-1]}.blob"): end for number, end in ends.items()}
+
+
+def _external_blobs(fragment: Any, column: str) -> Iterator[tuple[tuple[int, str], int]]:
+    """Yield the base id and URI of each file of a column's external blobs, and its least bytes: 0 for all of it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for batch in fragment.scanner(columns=[column]).to_batches():
+        kind, position, size, number, uri = (
+            pc.struct_field(batch.column(0), name) for name in ("kind", "position", "size", "blob_id", "blob_uri")
+        )
+        described = pa.table({"number": number, "uri": uri, "end": pc.add(position, size)})
+        external = described.filter(pc.equal(kind, _EXTERNAL_BLOB))
+        for row in external.group_by(["number", "uri"]).aggregate([("end", "max")]).to_pylist():
+            yield (row["number"], row["uri"]), row["end_max"]

@@ -84,11 +84,11 @@ def expect_same_rows(location: str, options: Mapping[str, str], dataset: Any, re
 def _content(dataset: Any, fragments: Sequence[Any]) -> _Content:
     content = _Content()
     if fragments:
-        content.add(dataset.scanner(fragments=fragments, batch_size=_batch_rows(fragments)).to_batches())
+        content.add(dataset.scanner(fragments=fragments, batch_size=batch_rows(fragments)).to_batches())
     return content
 
 
-def _batch_rows(fragments: Sequence[Any]) -> int:
+def batch_rows(fragments: Sequence[Any]) -> int:
     """Return as many rows as a batch may hold; pylance has ``batch_size_bytes`` for files of format 2.1 and later."""
     rows = sum(fragment.physical_rows for fragment in fragments)
     size = total_bytes(file.file_size_bytes for fragment in fragments for file in fragment.data_files())

@@ -218,7 +218,8 @@ def damaged_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
     The end of a data or index file, which says where everything in it is, was overwritten: by a disk, a copy or a
     person. Every query that needs the file fails, or ends its process. The rule reads the ends of files at `--depth
-    footers`, and otherwise those of data files with blobs.
+    footers`, and all rows at `--depth rows`. Lance files have no checksums: a changed value that can still be decoded
+    is not found.
     """
     files = record.stored.files
     if files is not None and files.damaged:

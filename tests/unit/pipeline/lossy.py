@@ -125,6 +125,10 @@ def overwrite(path: Path, first: int, new: bytes) -> None:
     path.write_bytes(content)
 
 
+def end_process(*_: object) -> None:
+    os.abort()
+
+
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +174,26 @@ def with_blobs(folder: Path) -> Path:
     return folder / "a.lance"
 
 
+def with_external_blobs(folder: Path) -> Path:
+    """A dataset with external blobs: in a base, and anywhere."""
+    base, files = folder / "base", [folder / "base/1.bin", folder / "2.bin"]
+    base.mkdir()
+    for path in files:
+        path.write_bytes(b"x" * 100)
+    (base / "empty.bin").touch()
+    uris = [path.as_uri() for path in (*files, base / "empty.bin")]
+    schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
+    blobs = pa.table([pa.array(range(4), pa.int64()), lance.blob_array([*uris, b"inside"])], schema=schema)
+    lance.write_dataset(
+        blobs,
+        str(folder / "a.lance"),
+        data_storage_version="2.2",
+        initial_bases=[lance.DatasetBasePath(str(base), name="cold")],
+        allow_external_blob_outside_bases=True,
+    )
+    return folder / "a.lance"
+
+
 def tagged(folder: Path) -> Path:
     """A dataset whose first version only a tag keeps, and a tag of a branch."""
     place = folder / "a.lance"
@@ -200,6 +224,5 @@ def segmented(folder: Path) -> Path:
     return place
 
 
-SHAPES: Mapping[str, Callable[[Path], Path]] = {
-    shape.__name__: shape for shape in (multi_base, branched, cloned, with_blobs, tagged, deleted, committed, segmented)
-}
+_SHAPES = (multi_base, branched, cloned, with_blobs, with_external_blobs, tagged, deleted, committed, segmented)
+SHAPES: Mapping[str, Callable[[Path], Path]] = {shape.__name__: shape for shape in _SHAPES}

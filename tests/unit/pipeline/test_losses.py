@@ -14,11 +14,14 @@ import pytest
 from reconciler.auditor.document import Finding
 from reconciler.auditor.rules import check
 from reconciler.auditor.storage_probe import probe
-from reconciler.storage import Depth
+from reconciler.model.admission import Admission, StorageOptions
+from reconciler.storage import Depth, scanning
 from tests.unit.pipeline.lossy import (
+    ANYWHERE,
     LIMITS,
     SHAPES,
     committed,
+    end_process,
     findings,
     follow,
     found,
@@ -45,7 +48,7 @@ TAG, BRANCH, VERSION = "broken-tag", "broken-branch", "lost-version"
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_sound_dataset_has_no_finding(shape: str, tmp_path: Path) -> None:
     place = SHAPES[shape](tmp_path)
-    assert [found(place, depth) for depth in (Depth.FILES, Depth.FOOTERS)] == [[], []]
+    assert [found(place, depth) for depth in (Depth.FILES, Depth.FOOTERS, Depth.ROWS)] == [[], [], []]
 
 
 def _old(name: str) -> Callable[[Path], Path]:
@@ -213,6 +216,36 @@ def test_a_table_with_many_columns_has_a_long_footer(tmp_path: Path) -> None:
     assert found(place, Depth.FOOTERS) == []
     overwrite(one(place, "data/*"), -41, b"\xff")
     assert found(place, Depth.FOOTERS) == [DAMAGED]
+
+
+def test_rows_that_cannot_be_decoded_are_found(tmp_path: Path) -> None:
+    place = tmp_path / "a.lance"
+    texts = pa.table({"text": [f"text {number}" for number in range(1000)]})
+    for mode in ("create", "append", "append"):
+        lance.write_dataset(texts, str(place), mode=mode, data_storage_version="2.0")
+    assert found(place, Depth.ROWS) == []
+    paths = [place / "data" / fragment.data_files()[0].path for fragment in lance.dataset(str(place)).get_fragments()]
+    overwrite(paths[1], -paths[1].stat().st_size, b"\xff" * 4000)
+    assert found(place, Depth.FOOTERS) == []
+    [finding] = findings(place, Depth.ROWS)
+    assert (finding.rule, paths[1].name in finding.reason) == (DAMAGED, True)
+    [command] = remedies(finding)
+    assert command.endswith("version=1).restore()")
+
+
+def test_a_fragment_that_ends_the_process_is_not_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "_is_readable", end_process)
+    assert list(scanning.unreadable_fragments("", {}, 1, 1)) == [0]
+
+
+@pytest.mark.parametrize(("lost", "admits"), [("base/1.bin", True), ("2.bin", True), ("2.bin", False)])
+def test_external_blobs_are_missed_where_the_dataset_may_refer_to(lost: str, admits: bool, tmp_path: Path) -> None:
+    place = SHAPES["with_external_blobs"](tmp_path)
+    (tmp_path / lost).unlink()
+    options = ANYWHERE if admits else StorageOptions({}, Admission((str(tmp_path / "base"),)))
+    files = {depth: probe(str(place), options, depth).files for depth in (Depth.FOOTERS, Depth.ROWS)}
+    missing = {depth: None if found is None else found.missing for depth, found in files.items()}
+    assert missing == {Depth.FOOTERS: (), Depth.ROWS: (str(tmp_path / lost),) * admits}
 
 
 def test_a_damaged_index_of_the_right_size_is_dropped(tmp_path: Path) -> None:
