@@ -132,13 +132,15 @@ def _fitting_prefix(text: str, room: int) -> str:
 
 
 def wrap(text: str, room: int) -> Sequence[str]:
-    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible."""
+    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where possible, or else after slashes."""
     lines: list[str] = []
     while len(_fitting_prefix(text, room)) < len(text):
         start = _fitting_prefix(text, max(room, 2)) or text[0]
         at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
-        if at > 0:
-            start = text[:at]
+        if at <= 0:
+            slash = start.rfind("/") + 1
+            at = slash if slash > len(start) // 2 else len(start)
+        start = text[:at]
         lines.append(start)
         text = text[len(start) :].lstrip(" ")
     if text or not lines:

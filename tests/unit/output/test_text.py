@@ -358,3 +358,9 @@ def test_equal_jobs_are_one_line_with_the_cost_of_all(form: str) -> None:
     shown = render(plan, form)
     assert "4 tables: 12 small fragments; reads 6 KiB, writes 2 KiB" in shown
     assert "4 tables: not there" in shown
+
+
+def test_a_location_breaks_after_a_slash() -> None:
+    blocked = held("orders")
+    text = render(plan_of().model_copy(update={"blocked": (blocked,)}), "text", width=70)
+    assert "s3://a-bucket-with-a-long-name/features/eu/customers/\n" in text
