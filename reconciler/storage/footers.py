@@ -21,8 +21,8 @@ _LEGACY_FOOTER = struct.Struct("<QHH4s")
 """The position of the metadata, the version, and the magic; manifests end like this, too."""
 _ENTRY = struct.Struct("<QQ")
 _TAIL = 4096
-_INDEX_SECTION, _INDICES, _UUID, _FILES = 6, 1, 1, 10
-"""Numbers of fields in the messages Manifest, IndexSection and IndexMetadata."""
+_INDEX_SECTION, _WRITER_VERSION, _UUID, _FILES = 6, 13, 1, 10
+"""Numbers of fields in the messages Manifest and IndexMetadata."""
 
 
 def is_sound(session: Any, path: str, size: int) -> bool:
@@ -72,6 +72,14 @@ def index_files(manifest: bytes) -> dict[str, Mapping[str, int | None]]:
         named = (dict(_fields(value)) for number, value in fields if number == _FILES)
         files[str(UUID(bytes=uuid))] = {file[1].decode(): file.get(2) for file in named}
     return files
+
+
+def writer_of(manifest: bytes) -> int | None:
+    """Return the major version of Lance that wrote a manifest; None for another writer."""
+    position, *_ = _LEGACY_FOOTER.unpack(manifest[-_LEGACY_FOOTER.size :])
+    writer = dict(_fields(dict(_fields(_message(manifest, position))).get(_WRITER_VERSION, b"")))
+    major = writer.get(2, b"").partition(b".")[0]
+    return int(major) if writer.get(1) == b"lance" and major.isdigit() else None
 
 
 def _message(content: bytes, position: int) -> bytes:

@@ -73,8 +73,9 @@ class Files:
         complete_version: if files are lost, the newest version before it that has all of its files, if one was found.
         salvage: if there is none, what can be saved of the latest version.
         missing_version: a later version that was committed, and whose manifest is lost.
+        uncertain_version: a later version that was begun, and may have been committed and lost.
         broken_tags: tags whose version cannot be read.
-        broken_branches: branches whose latest version cannot be read.
+        broken_branches: branches whose latest version cannot be read, or which no file names.
         problem: why files could not be read; the figures are unknown then.
     """
 
@@ -89,6 +90,7 @@ class Files:
     complete_version: int | None = None
     salvage: Salvage | None = None
     missing_version: int | None = None
+    uncertain_version: int | None = None
     broken_tags: tuple[BrokenReference, ...] = ()
     broken_branches: tuple[BrokenReference, ...] = ()
     problem: str | None = None
@@ -199,8 +201,9 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Dep
         complete_version=complete_version,
         salvage=salvage_of(dataset, needed, lost) if any(lost) and complete_version is None else None,
         missing_version=named if named > dataset.version else None,
+        uncertain_version=dataset.version + 1 if listing.is_later_uncertain(dataset) else None,
         broken_tags=tuple(references.broken_tags()),
-        broken_branches=tuple(references.broken_branches()),
+        broken_branches=(*references.broken_branches(), *references.unreferenced_branches()),
         bytes=sum(size for path, size in listing.file_sizes.items() if _is_own(path)),
         reclaimable=None
         if references.has_branches

@@ -20,8 +20,8 @@ from reconciler.model.admission import admission_of
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.model.maintenance import total_bytes
-from reconciler.storage.files import resolve_location, session_at, version_of
-from reconciler.storage.footers import index_files, is_sound
+from reconciler.storage.files import local_path, resolve_location, session_at, version_of
+from reconciler.storage.footers import index_files, is_sound, writer_of
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
 from reconciler.storage.reading import UncountedRowsError, cleanup_of, described_indices
@@ -37,6 +37,7 @@ MOST_VERSIONS = 100
 """How many versions are tried in the search for one whose files all exist."""
 
 _HINT, _TRANSACTIONS = "latest_version_hint.json", "_transactions/"
+_FIRST_WITH_HINT = 7
 _AT_ONCE = 16
 _EXTENSION_KEY, _BLOB_EXTENSION = "ARROW:extension:name", "lance.blob.v2"
 _BLOB_KINDS_IN_FILES = (1, 2)  # kinds of blobs: packed with others in a file, or in a file of its own
@@ -208,6 +209,23 @@ class FileListing:
             return named if isinstance(named, int) else 0
         read = (path.removeprefix(folder).partition("-")[0] for path in self.file_sizes if path.startswith(folder))
         return max((int(number) for number in read if number.isdecimal()), default=0)
+
+    def is_later_uncertain(self, version: Any) -> bool:
+        """Return whether a later version than the latest may have been committed, and its manifest and hint are lost.
+
+        On a disk, Lance has written the hint after each commit since version 7; elsewhere it has none. A transaction
+        has begun the later version.
+        """
+        hint, manifest = f"{VERSIONS}/{_HINT}", self.versions().get(version.version)
+        if hint in self.file_sizes or manifest is None or local_path(self._location) is None:
+            return False
+        if self.last_known_version() != version.version:
+            return False
+        try:
+            writer = writer_of(self._session.read_range(manifest, 0, self.file_sizes[manifest]))
+        except (OSError, LookupError, ValueError):
+            return False
+        return writer is not None and writer >= _FIRST_WITH_HINT
 
     def document(self, path: str) -> Mapping[str, Any]:
         """Read a small file of JSON; return an empty mapping if it is not a readable JSON object."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
+from uuid import NAMESPACE_URL, uuid5
 
-from reconciler.storage.losses import MAIN, FileListing, NeededFiles
+from reconciler.storage.losses import MAIN, VERSIONS, FileListing, NeededFiles
 from reconciler.storage.pylance import or_none
+from reconciler.storage.reading import list_references
 
 BRANCHES = "tree"
 _BRANCH_REFS, _TAG_REFS, _REF = "_refs/branches/", "_refs/tags/", ".json"
@@ -21,11 +24,15 @@ class BrokenReference:
     """A tag or branch whose version cannot be read.
 
     ``version`` is its number, if known. ``complete_version`` is the newest version of a branch whose files all exist.
+    ``lost_file``: the branch can be read, and its file below ``_refs/branches`` is damaged or gone; ``content`` is what
+    the file has to hold, where that is known.
     """
 
     name: str
     version: int | None = None
     complete_version: int | None = None
+    lost_file: bool = False
+    content: str | None = None
 
     def __str__(self) -> str:
         return self.name if self.version is None else f"{self.name} (version {self.version})"
@@ -75,6 +82,62 @@ class References:
             elif latest is None or latest.version < listed or self._needed_unless_broken(latest, branch_folder) is None:
                 complete_version = self._listing.newest_complete(partial(self._check_out, name), listed, branch_folder)
                 yield BrokenReference(name, listed or None, complete_version)
+
+    def unreferenced_branches(self) -> Iterator[BrokenReference]:
+        """Yield the branches that can be read and whose own files are damaged or gone.
+
+        pylance keeps the folder of a deleted branch while another branch is inside, so such a folder counts only if
+        the other one began there.
+        """
+        known = self._known_branches()
+        parents = {parent for parent, _ in known.values()}
+        folders = {path.partition(f"/{VERSIONS}/")[0] for path in self._listing.file_sizes if f"/{VERSIONS}/" in path}
+        names = {folder.removeprefix(f"{BRANCHES}/") for folder in folders if folder.startswith(f"{BRANCHES}/")}
+        for name in sorted(names - known.keys()):
+            is_deleted = name not in self._branches.values() and any(
+                other.startswith(f"{name}/") and name not in parents for other in known
+            )
+            latest = None if is_deleted else or_none(partial(self._check_out, name, None))
+            if latest is not None:
+                content = self._content_for(name, latest, known)
+                yield BrokenReference(name, latest.version, None, lost_file=True, content=content)
+
+    def _known_branches(self) -> Mapping[str, tuple[str | None, list[Any]]]:
+        """Return the parent and the lineage of each branch whose file can be read, by name.
+
+        pylance lists none if one file is damaged. Then the files are read, but those of names with a slash, whose
+        encoded paths no session reaches: they count as readable unless no other is damaged.
+        """
+        listed = or_none(partial(list_references, self._dataset.branches))
+        if listed is not None:
+            return {name: (branch["parent_branch"], [*branch["branch_identifier"]]) for name, branch in listed.items()}
+        documents = {name: self._listing.document(path) for path, name in self._branches.items() if "/" not in name}
+        readable = {
+            name: (document.get("parentBranch"), document["identifier"].get("version_mapping"))
+            for name, document in documents.items()
+            if isinstance(document.get("parentVersion"), int) and isinstance(document.get("identifier"), dict)
+        }
+        nested = {name for name in self._branches.values() if "/" in name}
+        return {**readable, **({} if len(readable) == len(documents) else dict.fromkeys(nested, (None, [])))}
+
+    def _content_for(self, name: str, latest: Any, known: Mapping[str, tuple[str | None, list[Any]]]) -> str | None:
+        """Return what the file of a branch has to hold; None if that depends on another lost file, or on its name."""
+        bases = (base for _, base in sorted(latest.base_paths().items()))
+        branches = [base.name for base in bases if base.path.endswith(f"/{BRANCHES}/{base.name}")]
+        parent = branches[-1] if branches else None
+        versions = self._listing.versions(_branch_folder(name))
+        if "/" in name or not versions or (parent is not None and not known.get(parent, (None, []))[1]):
+            return None
+        first = min(versions)
+        above = [] if parent is None else known[parent][1]
+        document = {
+            "parentBranch": parent,
+            "identifier": {"version_mapping": [*above, [first, uuid5(NAMESPACE_URL, name).hex]]},
+            "parentVersion": first,
+            "createAt": int(latest.get_version()["timestamp"].timestamp()),
+            "manifestSize": self._listing.file_sizes[versions[first]],
+        }
+        return json.dumps(document)
 
     def _list_references(self, folder: str) -> dict[str, str]:
         """Return the name of each tag or branch, by the path of its file below ``folder``."""

@@ -26,7 +26,9 @@ from reconciler.model.names import Identifier, address
 from reconciler.model.ownership import KEYS, MANAGED_BY
 from tests.catalogs.hive.raw import plain_table, raw
 from tests.unit.pipeline.lossy import (
+    commit_in_future,
     committed,
+    lose_latest_and_hint,
     mix_formats,
     overlap_segments,
     overwrite,
@@ -359,6 +361,26 @@ class Catalog:
         self._based(identifier)
         self.expect("broken-branch", identifier)
 
+    def _branch_without_file(self, damage: Callable[[Path], object]) -> None:
+        identifier, place = self.new()
+        lance.dataset(str(self.dataset(place, "plain"))).create_branch("trial")
+        damage(place / "_refs")
+        self.owned(identifier, place)
+        self._based(identifier)
+        self.expect("broken-branch", identifier)
+
+    def damaged_branch_file(self) -> None:
+        self._branch_without_file(lambda references: (references / "branches/trial.json").write_text("{"))
+
+    def lost_references(self) -> None:
+        self._branch_without_file(shutil.rmtree)
+
+    def without_latest_version_and_hint(self) -> None:
+        self._damaged("lost-version", "committed", lose_latest_and_hint)
+
+    def committed_in_future(self) -> None:
+        self._damaged("future-commit", "committed", commit_in_future)
+
     def clone_without_its_original(self) -> None:
         (identifier, place), (_, original) = self.new(), self.new()
         source = lance.dataset(str(self.dataset(original, "plain")))  # of an empty one, a clone needs no file
@@ -568,6 +590,10 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.broken_tag,
     Catalog.without_latest_version,
     Catalog.broken_branch,
+    Catalog.damaged_branch_file,
+    Catalog.lost_references,
+    Catalog.without_latest_version_and_hint,
+    Catalog.committed_in_future,
     Catalog.clone_without_its_original,
     Catalog.without_versions,
     Catalog.damaged_data,

@@ -26,7 +26,8 @@ __all__ = ["Cloud", "plant_in_cloud", "writing"]
 BUCKET = "planted"
 BUSY, TABLES = "busy", 3
 _AT_ONCE = 32
-_ON_LINKS = (Catalog.linked, Catalog.linked_twice)  # of which a bucket has none
+_ON_DISKS = (Catalog.linked, Catalog.linked_twice, Catalog.without_latest_version_and_hint)
+"""What a bucket cannot have: links, and version hints."""
 _WRITER = """
 import sys, lance, pyarrow as pa
 from datetime import timedelta
@@ -88,7 +89,7 @@ def plant_in_cloud(folder: Path, cloud: Cloud, datasets: int) -> Planted:
     uses = max(1, datasets // 200)
     for catalog in (lake, prod):
         for _ in range(uses):
-            for put in (*ODD, *(defect for defect in DEFECTS if defect not in _ON_LINKS)):
+            for put in (*ODD, *(defect for defect in DEFECTS if defect not in _ON_DISKS)):
                 put(catalog)
     while planted.datasets < datasets - uses:
         lake.sound()

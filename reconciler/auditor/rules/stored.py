@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import groupby
 
@@ -14,8 +14,10 @@ from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
 from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import StorageKind
-from reconciler.storage import MOST_VERSIONS, Files, Salvage, has_driver
+from reconciler.storage import MOST_VERSIONS, BrokenReference, Files, Salvage, has_driver
 
+_CLOCK_SKEW = timedelta(days=1)
+"""How far in the future a commit may be: an audit takes hours, and commits go on."""
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
 _COPY_REMEDY = (
@@ -241,14 +243,23 @@ def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
     Readers silently get the version before it, with the rows of then. Lance's own hint, or a transaction, names the
     later one: somebody deleted the newest file below `_versions`, or a copy left it out. The next commit takes the
-    number and hides the loss.
+    number and hides the loss. If the hint is gone, too, it is a warning: the writer may have stopped before its commit.
     """
     files, version = record.stored.files, record.stored.version
-    if files is not None and files.missing_version is not None:
+    if files is None:
+        return
+    restore = f"make version {version} the latest on purpose: `{dataset_call(record, version=version)}.restore()`."
+    if files.missing_version is not None:
         yield Verdict(
             f"version {files.missing_version} was committed, and its manifest is gone; readers get version {version}",
-            "Restore the newest file below `_versions` from a copy, before anything is written. Without a copy, make "
-            f"version {version} the latest on purpose: `{dataset_call(record, version=version)}.restore()`.",
+            f"Restore the newest file below `_versions` from a copy before anything is written. Without one, {restore}",
+        )
+    elif files.uncertain_version is not None:
+        yield Verdict(
+            f"a writer began version {files.uncertain_version}, and Lance's version hint is gone: it was committed and "
+            f"lost, or never committed; readers get version {version}",
+            f"Look for a newer file below `_versions` in a copy, before anything is written. Without one, {restore}",
+            Severity.WARNING,
         )
 
 
@@ -273,14 +284,18 @@ def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.ERROR)
 def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """A branch has a latest version that cannot be read
+    """A branch cannot be read, or its own file is lost
 
-    Files below `tree/`, or files of the main branch that only this branch needs, are missing or short. A query of the
-    branch fails. The rule needs one listing of the table's files, which `--depth quick` leaves out.
+    Files below `tree/`, or files of the main branch that only this branch needs, are missing or short: a query of the
+    branch fails. Or the branch can be read, and its file below `_refs/branches` is damaged, with which every clean-up
+    fails, or gone, so that the next clean-up deletes files that the branch needs. The rule needs one listing of the
+    table's files, which `--depth quick` leaves out.
     """
     files = record.stored.files
-    if files is not None and files.broken_branches:
-        broken = files.broken_branches
+    if files is None:
+        return
+    broken = [branch for branch in files.broken_branches if not branch.lost_file]
+    if broken:
         back = first_few(
             [
                 f"`{dataset_call(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
@@ -296,6 +311,26 @@ def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             + (f" Without one, go back to the newest version that has all of its files: {back}." if back else "")
             + f" A branch that is not needed can be deleted: {deleted}.",
         )
+    unreferenced = [branch for branch in files.broken_branches if branch.lost_file]
+    if unreferenced:
+        yield Verdict(
+            f"{'a branch has' if len(unreferenced) == 1 else f'{len(unreferenced):,} branches have'} no readable file "
+            f"below `_refs/branches`: {first_few([str(branch) for branch in unreferenced])}; a clean-up fails, or "
+            "deletes files that it needs",
+            " ".join(("Restore it from a copy, before any clean-up.", *_reference_remedies(record, unreferenced))),
+        )
+
+
+def _reference_remedies(record: TableRecord, branches: Sequence[BrokenReference]) -> Iterator[str]:
+    """Yield how to write the files of ``branches`` again."""
+    folder = f"lance.file.LanceFileSession({quoted_location(record, '_refs', 'branches')})"
+    for branch in branches:
+        file = f"{branch.name}.json"
+        if branch.content is not None:
+            yield (
+                f"Without one, write it again: `pathlib.Path({file!r}).write_text({branch.content!r})`, then "
+                f"`{folder}.upload_file({file!r}, {file!r})`."
+            )
 
 
 @rule(Severity.ERROR)
@@ -368,6 +403,22 @@ def _reopen_remedy(record: TableRecord) -> str:
         else _salvage_call(record, recovery.salvage)
     )
     return f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and {back}."
+
+
+@rule(Severity.WARNING)
+def future_commit(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    """The last commit is in the future
+
+    Its writer's clock was wrong by more than a day. A clean-up keeps such a version until its time has come, a query as
+    of a time misses it, and the table is never stale.
+    """
+    committed = record.stored.committed
+    if record.live is not None and committed is not None and committed > limits.now + _CLOCK_SKEW:
+        yield Verdict(
+            f"its last commit was on {committed:%Y-%m-%d}, which is in the future",
+            "Correct the clock of the machine that writes the table. Its next commit has the right time; "
+            f'`{dataset_call(record)}.delete("false")` is one that deletes no row.',
+        )
 
 
 @rule(Severity.WARNING)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,12 @@ from reconciler.storage import Depth
 ANYWHERE = StorageOptions({}, Admission(outside=True))
 LIMITS = RuleLimits(datetime.now(UTC))
 OF_DATA = (
-    *("dangling", "not-lance", "unreadable", "unversioned-data", "lost-version"),
+    *("dangling", "not-lance", "unreadable", "unversioned-data", "lost-version", "future-commit"),
     *("missing-files", "short-files", "damaged-files", "broken-tag", "broken-branch"),
     *("shared-field-ids", "fragment-ids", "mixed-formats", "wrong-row-counts", "overlapping-index"),
 )
 """The rules about losses of data."""
-_CODE = re.compile(r"`(lance\.[^`]+)`")
+_CODE = re.compile(r"`((?:lance|pathlib)\.[^`]+)`")
 
 
 def rows(number: int, first: int = 0) -> pa.Table:
@@ -65,7 +66,7 @@ def remedies(finding: Finding) -> list[str]:
 
 def follow(command: str) -> Any:
     """Run a command of a remedy as it stands there."""
-    return eval(command, {"lance": lance})  # noqa: S307 - a user types it
+    return eval(command, {"lance": lance, "pathlib": pathlib})  # noqa: S307 - a user types it
 
 
 def manifest(place: Path, version: int) -> Path:
@@ -93,6 +94,23 @@ def patch(place: Path, old: bytes, new: bytes, *, in_indices: bool = False) -> N
     assert len(old) == len(new)
     latest.unlink()
     latest.write_bytes(before + new + after)
+
+
+def commit_in_future(place: Path) -> None:
+    """Have the latest version be committed nine years from now."""
+    dataset: Any = lance.dataset(str(place))
+    committed = dataset.get_version()["timestamp"].astimezone(UTC)
+    old, new = (b"\x08" + varint(int(time.timestamp())) for time in (committed, committed + timedelta(days=9 * 365)))
+    patch(place, old, new)
+
+
+def varint(number: int) -> bytes:
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
+def lose_latest_and_hint(place: Path) -> None:
+    min((place / "_versions").glob("*.manifest")).unlink()
+    (place / "_versions/latest_version_hint.json").unlink()
 
 
 def share_fragment_id(place: Path) -> None:
@@ -149,6 +167,15 @@ def branched(folder: Path) -> Path:
     trial = lance.dataset(str(place)).checkout_version(("trial", None))
     trial.delete("id = 501")
     lance.dataset(str(place)).checkout_version(("trial", None)).create_branch("trial/next")
+    return place
+
+
+def branched_from_main(folder: Path) -> Path:
+    """A dataset whose first version, which was replaced, a branch with rows of its own needs."""
+    place = folder / "a.lance"
+    write(place, 20, 20)
+    lance.write_dataset(rows(5, 500), lance.dataset(str(place)).create_branch("trial"), mode="append")
+    lance.write_dataset(rows(7), str(place), mode="overwrite")
     return place
 
 
@@ -224,5 +251,8 @@ def segmented(folder: Path) -> Path:
     return place
 
 
-_SHAPES = (multi_base, branched, cloned, with_blobs, with_external_blobs, tagged, deleted, committed, segmented)
+_SHAPES = (
+    *(multi_base, branched, branched_from_main, cloned, with_blobs, with_external_blobs, tagged, deleted, committed),
+    segmented,
+)
 SHAPES: Mapping[str, Callable[[Path], Path]] = {shape.__name__: shape for shape in _SHAPES}

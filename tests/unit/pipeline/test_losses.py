@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from tests.unit.pipeline.lossy import (
     ANYWHERE,
     LIMITS,
     SHAPES,
+    commit_in_future,
     committed,
     end_process,
     findings,
     follow,
     found,
     halve,
+    lose_latest_and_hint,
     manifest,
     mix_formats,
     one,
@@ -297,6 +300,22 @@ def test_a_version_that_contradicts_itself_is_repaired_without_a_change_of_rows(
     assert after.to_table().sort_by("id").equals(before.to_table().sort_by("id"))
 
 
+def test_a_commit_in_the_future_is_found_until_the_next(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    commit_in_future(place)
+    [finding] = findings(place)
+    assert finding.rule == "future-commit"
+    [command] = remedies(finding)
+    follow(command)
+    assert (found(place), lance.dataset(str(place)).count_rows()) == ([], 60)
+
+
+def test_without_a_hint_no_commit_is_missed_that_none_began(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    (place / "_versions/latest_version_hint.json").unlink()
+    assert found(place) == []
+
+
 def test_formats_that_are_mixed_are_found(tmp_path: Path) -> None:
     place = SHAPES["committed"](tmp_path)
     mix_formats(place)
@@ -317,6 +336,7 @@ def _one(place: Path, rule: str) -> Finding:
         ("committed", lambda folder: _newest(folder, "a.lance/data/*").unlink(), MISSING, 40),
         ("committed", lambda folder: halve(_newest(folder, "a.lance/data/*")), SHORT, 40),
         ("committed", _lose_latest, VERSION, 40),
+        ("committed", lambda folder: lose_latest_and_hint(folder / "a.lance"), VERSION, 40),
         ("deleted", _halve("a.lance/_deletions/*.arrow"), SHORT, 100_020),
     ],
 )
@@ -391,6 +411,46 @@ def test_a_broken_tag_and_a_broken_branch_can_be_deleted_as_they_say(tmp_path: P
         path.unlink()
     for rule in (TAG, BRANCH):
         follow(remedies(_one(place, rule))[-1])
+    assert found(place) == []
+
+
+def _garble(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("shape", "damage", "commands"),
+    [
+        ("branched_from_main", _garble("a.lance/_refs/branches/trial.json"), 2),
+        ("branched_from_main", _remove("a.lance/_refs"), 2),
+        ("branched", _remove("a.lance/_refs"), 2),  # what the branch of the branch needs depends on its file
+        ("branched", _unlink("a.lance/_refs/branches/trial.json"), 2),
+    ],
+)
+def test_the_file_of_a_branch_is_written_again_before_a_clean_up(
+    shape: str, damage: Callable[[Path], object], commands: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = SHAPES[shape](tmp_path)
+    branch = lance.dataset(str(place)).checkout_version(("trial", None)).to_table()
+    damage(tmp_path)
+    [finding] = findings(place)
+    written = remedies(finding)
+    assert (finding.rule, len(written)) == (BRANCH, commands)
+    for command in written:
+        follow(command)
+    (tmp_path / "trial.json").unlink()
+    if shape == "branched_from_main":
+        assert found(place) == []
+    lance.dataset(str(place)).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert lance.dataset(str(place)).checkout_version(("trial", None)).to_table().equals(branch)
+
+
+def test_the_folder_of_a_deleted_branch_is_no_branch(tmp_path: Path) -> None:
+    place = SHAPES["branched_from_main"](tmp_path)
+    lance.dataset(str(place)).create_branch("trial/inside")
+    lance.dataset(str(place)).branches.delete("trial")
+    assert (place / "tree/trial/_versions").exists()
     assert found(place) == []
 
 

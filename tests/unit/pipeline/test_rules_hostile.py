@@ -46,7 +46,9 @@ _texts = st.lists(hostile_text, max_size=5).map(tuple)
 _expectations = st.builds(
     Expectations, _texts, st.none() | st.integers(0), st.none() | st.integers(0), st.none() | st.integers(1, 10_000)
 )
-_references = st.lists(st.builds(BrokenReference, hostile_text, _numbers, _numbers), max_size=5).map(tuple)
+_references = st.lists(
+    st.builds(BrokenReference, hostile_text, _numbers, _numbers, st.booleans(), st.none() | hostile_text), max_size=5
+).map(tuple)
 _salvages = st.none() | st.builds(
     Salvage,
     version=st.integers(1, 2**63),
@@ -87,6 +89,7 @@ _stored = st.builds(
         complete_version=_numbers,
         salvage=_salvages,
         missing_version=_numbers,
+        uncertain_version=_numbers,
         broken_tags=_references,
         broken_branches=_references,
         problem=st.none() | hostile_text,
