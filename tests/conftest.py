@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -38,6 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and "browser" in item.fixturenames:
             item.add_marker(pytest.mark.end_to_end)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests alone, which are no garbage: to look through them took a part of what tests cost."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

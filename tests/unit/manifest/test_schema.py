@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,14 @@ EditorLoader.yaml_implicit_resolvers = {
 EditorLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("true|false"), ["t", "f"])
 
 
+@cache
+def validator() -> jsonschema.Draft7Validator:
+    return jsonschema.Draft7Validator(json_schema())
+
+
 def errors(text: str) -> list[str]:
-    validator = jsonschema.Draft7Validator(json_schema())
     document: Any = yaml.load(text, Loader=EditorLoader)  # noqa: S506
-    return [f"{'/'.join(map(str, error.path))}: {error.message}" for error in validator.iter_errors(document)]
+    return [f"{'/'.join(map(str, error.path))}: {error.message}" for error in validator().iter_errors(document)]
 
 
 @pytest.mark.parametrize(("name", "schema"), [("manifest", json_schema), ("test", plan_tests.json_schema)])
@@ -55,10 +60,10 @@ def test_the_committed_schema_is_current(name: str, schema: Callable[[], dict[st
 
 
 def test_the_tests_of_the_examples_fit_the_schema() -> None:
-    validator = jsonschema.Draft7Validator(plan_tests.json_schema())
+    schema = jsonschema.Draft7Validator(plan_tests.json_schema())
     for path in ROOT.glob("examples/*/tests/*.yaml"):
         document = yaml.load(path.read_text("utf-8"), Loader=EditorLoader)  # noqa: S506
-        assert [error.message for error in validator.iter_errors(document)] == [], path
+        assert [error.message for error in schema.iter_errors(document)] == [], path
 
 
 def documented_manifests() -> list[str]:
