@@ -137,7 +137,7 @@ class Evaluator:
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
         mirrors = {name: self._mirrors(name) for name in self.catalogs}
         with ExitStack() as stack:
-            prober = TableProber(self.catalogs, stack, self.cache)
+            prober = TableProber(self.catalogs, stack, self.cache, explained=self.limits.reclaimable_bytes)
             for batch in batches:
                 all_rows = batch.to_pylist()
                 rows = [row for row in all_rows if not self._is_left_out(row)]

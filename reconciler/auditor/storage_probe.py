@@ -50,11 +50,13 @@ class TableProber:
         catalogs: the catalogs by name.
         stack: connections are closed when it closes.
         cache: the results of earlier audits, if a history is kept.
+        explained: from how many reclaimable bytes on pylance is asked what a clean-up would free; None for never.
     """
 
     catalogs: Mapping[str, CatalogInfo]
     stack: ExitStack
     cache: ProbeCache | None = None
+    explained: int | None = None
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[LocationContent]:
@@ -79,13 +81,13 @@ class TableProber:
         if location is None:
             return NOT_PROBED
         if self.cache is None or not location or "look" not in row:  # no results of unregistered datasets are kept
-            return probe(location, options, depth)
+            return probe(location, options, depth, self.explained)
         cached = self.cache.cached(row)
         # Read the state before probing, so that the next audit notices a commit in between.
         state = storage.latest_state(location, options, None if cached is None else cached.state)
         if cached is not None and state == cached.state:
             return cached
-        return replace(probe(location, options, depth), state=state)
+        return replace(probe(location, options, depth, self.explained), state=state)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[LocationContent]) -> list[ColumnMismatch]:
         """Return for each row how the columns of its entry differ from its data's.
@@ -174,7 +176,9 @@ def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) ->
 # ---- one location ----------------------------------------------------------------------------------------------------
 
 
-def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> LocationContent:
+def probe(
+    location: str, options: Mapping[str, str], depth: Depth = Depth.FILES, explained: int | None = None
+) -> LocationContent:
     """Return the content of ``location``; errors of storage are in the result.
 
     It reads the latest manifest of a dataset, which has rows, bytes and fragments, and lists its files once if
@@ -182,9 +186,8 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
     """
     if not location:
         return LocationContent(StorageKind.UNKNOWN, "the entry names no location")
-    content = storage.examine(
-        location, options, partial(_dataset_content, location=location, options=options, depth=depth)
-    )
+    read = partial(_dataset_content, location=location, options=options, depth=depth, explained=explained)
+    content = storage.examine(location, options, read)
     if isinstance(content, LocationContent):
         return content
     if content.kind is StorageKind.NOTHING:
@@ -207,7 +210,9 @@ def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]
         return False
 
 
-def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> LocationContent:
+def _dataset_content(
+    dataset: Any, location: str, options: Mapping[str, str], depth: Depth, explained: int | None
+) -> LocationContent:
     """Return the content of an open dataset."""
     from reconciler.arrow_types import from_arrow_schema
 
@@ -225,7 +230,7 @@ def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], de
         small_fragments=storage.small_fragments_of(dataset, lists_files=depth.includes(Depth.FILES)),
         indices=storage.indices_of(dataset),
         defects=storage.defects_of(dataset),
-        files=storage.files_of(dataset, location, options, depth) if depth.includes(Depth.FILES) else None,
+        files=storage.files_of(dataset, location, options, depth, explained) if depth.includes(Depth.FILES) else None,
     )
 
 

@@ -47,6 +47,7 @@ from reconciler.storage.files import (
     session_at,
 )
 from reconciler.storage.inspection import (
+    CleanupBytes,
     Files,
     Index,
     Recovery,

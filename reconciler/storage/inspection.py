@@ -7,11 +7,13 @@ file of the latest version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
@@ -40,7 +42,9 @@ from reconciler.storage.references import BRANCHES, BrokenReference, References
 SMALL_FRAGMENT = 1024 * 1024
 """Fragments with fewer bytes of data are small."""
 
-_CLEANED_UP = frozenset({DATA, "_deletions", INDICES, VERSIONS})
+DELETIONS = "_deletions"
+_AGES = timedelta(days=36_500)
+_CLEANED_UP = frozenset({DATA, DELETIONS, INDICES, VERSIONS})
 _MAX_COMPARISONS = 5
 _LONG_NAME = len(f"{2**64}{MANIFEST_SUFFIX}")  # of a manifest that counts downwards
 
@@ -56,14 +60,28 @@ class Index:
     is_old: bool = False
 
 
+class CleanupBytes(NamedTuple):
+    """What a clean-up that keeps the latest version, tags and branches would free.
+
+    Args:
+        old: bytes of old versions, and of the files that only they need.
+        unneeded: bytes of files that no version needs.
+    """
+
+    old: int
+    unneeded: int
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
     """The result of comparing a dataset's files with its versions.
 
     Args:
         bytes: of all files.
-        reclaimable: bytes of files that neither the latest version nor a tagged one needs, which is the most that a
-            clean-up can free; None for a dataset with branches, whose files cannot be told apart.
+        reclaimable: bytes of files that neither the latest version nor a tag or branch needs, which is the most that a
+            clean-up can free.
+        cleanup: what pylance says that a clean-up would free, if it was asked.
+        held: bytes that tags and branches need beside the latest version, by kind and name, most first.
         versions: how many there are.
         missing: files of the latest version that do not exist, relative to the dataset, or as locations elsewhere.
         short: files with fewer bytes than the version says, and deletion files that cannot be decoded.
@@ -81,6 +99,8 @@ class Files:
 
     bytes: int = 0
     reclaimable: int | None = None
+    cleanup: CleanupBytes | None = None
+    held: tuple[tuple[str, int], ...] = ()
     versions: int = 0
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
@@ -98,7 +118,12 @@ class Files:
     @property
     def is_whole(self) -> bool:
         """Return whether everything could be read, and nothing is lost."""
-        return replace(self, bytes=0, reclaimable=None, versions=0) == Files()
+        return self.losses == Files()
+
+    @property
+    def losses(self) -> Files:
+        """The result without what may differ between two comparisons."""
+        return replace(self, bytes=0, reclaimable=None, cleanup=None, held=(), versions=0)
 
 
 def rows_of(dataset: Any) -> int | None:
@@ -159,8 +184,16 @@ def indices_of(dataset: Any) -> tuple[Index, ...] | None:
     return tuple(sorted(indices, key=lambda index: index.name))
 
 
-def files_of(dataset: Any, location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Files:
+def files_of(
+    dataset: Any,
+    location: str,
+    options: Mapping[str, str],
+    depth: Depth = Depth.FILES,
+    explained: int | None = None,
+) -> Files:
     """Compare the files of a ``lance.LanceDataset`` with its latest version, its branches and its tags.
+
+    If more bytes than ``explained`` are reclaimable, ask pylance what a clean-up would free: it reads all versions.
 
     If something seems lost, compare again until two results agree. After five that do not, nothing is reported lost.
     """
@@ -173,11 +206,11 @@ def files_of(dataset: Any, location: str, options: Mapping[str, str], depth: Dep
                 raise
             # A listing of a local directory fails if a file is removed in the meantime.
             files, state = Files(problem=message_of(error, location, options)), None
-        lost = replace(files, bytes=0, reclaimable=None, versions=0)
-        if files.is_whole or previous == (lost, state):
-            return files
-        previous, dataset = (lost, state), open_dataset(location, options)
-    return Files(files.bytes, files.reclaimable, files.versions, problem=files.problem)
+        if files.is_whole or previous == (files.losses, state):
+            is_much = explained is not None and (files.reclaimable or 0) > explained
+            return replace(files, cleanup=or_none(partial(_cleanup_bytes, dataset))) if is_much else files
+        previous, dataset = (files.losses, state), open_dataset(location, options)
+    return Files(files.bytes, files.reclaimable, versions=files.versions, problem=files.problem)
 
 
 def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> tuple[Files, object]:
@@ -205,9 +238,10 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Dep
         broken_tags=tuple(references.broken_tags()),
         broken_branches=(*references.broken_branches(), *references.unreferenced_branches()),
         bytes=sum(size for path, size in listing.file_sizes.items() if _is_own(path)),
-        reclaimable=None
-        if references.has_branches
-        else _reclaimable({**references.tagged, dataset.version: needed}, listing),
+        reclaimable=_reclaimable(
+            {dataset.version, *references.tagged_versions}, [needed, *references.needed.values()], listing
+        ),
+        held=_held_bytes(needed, references.needed, listing),
         versions=len(listing.versions()),
         problem=listing.problem,
     )
@@ -237,20 +271,43 @@ def _is_own(path: str) -> bool:
     return top in (DATA, BRANCHES) or top.startswith("_")
 
 
-def _reclaimable(needed: Mapping[int, NeededFiles], listing: FileListing) -> int:
-    """Return the most bytes that a clean-up can free which keeps the versions in ``needed``, by their numbers."""
-    versions = listing.versions()
-    files = {versions[version] for version in needed.keys() & versions.keys()}.union(
-        *(own_paths(need.files) for need in needed.values())
+def _cleanup_bytes(dataset: Any) -> CleanupBytes:
+    """Ask pylance what a clean-up would free; nothing is removed."""
+    explain = partial(
+        dataset.explain_cleanup_old_versions, delete_unverified=True, error_if_tagged_old_versions=False, max_files=1
     )
-    # The blobs of a data file are in a folder of its name.
-    folders = {path.removesuffix(".lance") for path in files}.union(
-        *(own_paths(need.indices) for need in needed.values())
+    unneeded = int(explain(older_than=_AGES).stats.bytes_removed)
+    return CleanupBytes(int(explain(retain_versions=1).stats.bytes_removed) - unneeded, unneeded)
+
+
+def _held_bytes(
+    latest: NeededFiles, needed: Mapping[str, NeededFiles], listing: FileListing
+) -> tuple[tuple[str, int], ...]:
+    """Return the bytes that each tag and branch needs of the main branch, beside its latest version."""
+    held = Counter(
+        {
+            name: sum(listing.sizes.get(path, 0) for path in _kept_paths(need) - _kept_paths(latest))
+            for name, need in needed.items()
+        }
     )
+    return tuple((name, size) for name, size in held.most_common() if size)
+
+
+def _kept_paths(needed: NeededFiles) -> set[str]:
+    """Return the files and folders of the main branch that a clean-up keeps for a version, without its manifest."""
+    files = {path for path in own_paths(needed.files) if path.partition("/")[0] in (DATA, DELETIONS)}
+    indices = {path for path in own_paths(needed.indices) if path.startswith(INDICES)}
+    return files | {path.removesuffix(".lance") for path in files} | indices  # blobs are in a folder of that name
+
+
+def _reclaimable(versions: Collection[int], needed: Iterable[NeededFiles], listing: FileListing) -> int:
+    """Return the most bytes that a clean-up can free which keeps ``versions`` and the ``needed`` files."""
+    manifests = listing.versions()
+    kept = {manifests[version] for version in versions if version in manifests}.union(*map(_kept_paths, needed))
     return sum(
         size
         for path, size in listing.file_sizes.items()
-        if _is_cleaned_up(path) and path not in files and path.rpartition("/")[0] not in folders
+        if _is_cleaned_up(path) and path not in kept and path.rpartition("/")[0] not in kept
     )
 
 

@@ -50,9 +50,10 @@ class References:
     def __init__(self, dataset: Any, listing: FileListing, known_losses: set[str]) -> None:
         self._dataset, self._listing, self._known_losses = dataset, listing, known_losses
         self._branches, self._tags = self._list_references(_BRANCH_REFS), self._list_references(_TAG_REFS)
-        self.tagged: dict[int, NeededFiles] = {}
-        """What each tagged version of the main branch needs."""
-        self.has_branches = bool(self._branches)
+        self.needed: dict[str, NeededFiles] = {}
+        """What each tag and branch that can be read needs, by its kind and name."""
+        self.tagged_versions: set[int] = set()
+        """The tagged versions of the main branch."""
         self.has_moved = False
         """Whether a branch has a version that came after the listing."""
 
@@ -63,13 +64,14 @@ class References:
         ASCII.
         """
         for path, name in self._tags.items():
-            branch = self._listing.document(path).get("branch") if self.has_branches else None
+            branch = self._listing.document(path).get("branch") if self._branches else None
             version = or_none(partial(self._dataset.checkout_version, name))
             needed = self._needed_unless_broken(version, _branch_folder(branch))
             if needed is None:
                 yield BrokenReference(name, or_none(partial(self._dataset.tags.get_version, name)))
-            elif branch is None:
-                self.tagged[version.version] = needed
+            else:
+                self.needed[f"tag `{name}`"] = needed
+                self.tagged_versions.update([version.version] if branch is None else [])
 
     def broken_branches(self) -> Iterator[BrokenReference]:
         """Yield the branches whose latest version cannot be read."""
@@ -79,7 +81,12 @@ class References:
             latest = or_none(partial(self._check_out, name, None))
             if latest is not None and latest.version > listed:
                 self.has_moved = True
-            elif latest is None or latest.version < listed or self._needed_unless_broken(latest, branch_folder) is None:
+                continue
+            is_whole = latest is not None and latest.version == listed
+            needed = self._needed_unless_broken(latest, branch_folder) if is_whole else None
+            if needed is not None:
+                self.needed[f"branch `{name}`"] = needed
+            else:
                 complete_version = self._listing.newest_complete(partial(self._check_out, name), listed, branch_folder)
                 yield BrokenReference(name, listed or None, complete_version)
 

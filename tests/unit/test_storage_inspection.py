@@ -32,8 +32,11 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
+ANYWHERE = StorageOptions({}, Admission(outside=True))
+
+
 def look(place: Path) -> Files:
-    return files_of(lance.dataset(str(place)), str(place), StorageOptions({}, Admission(outside=True)))
+    return files_of(lance.dataset(str(place)), str(place), ANYWHERE)
 
 
 def size_of(place: Path) -> int:
@@ -133,9 +136,27 @@ def test_blobs_count_and_are_kept_with_their_data(tmp_path: Path) -> None:
     assert (found.reclaimable, found.missing, found.short) == (0, (), ())
 
 
-def test_of_a_dataset_with_branches_nobody_says_what_can_be_given_back(place: Path) -> None:
-    lance.dataset(str(place)).create_branch("trial")
-    assert look(place).reclaimable is None
+def test_what_a_clean_up_would_free_is_split_and_what_it_would_not_is_named(place: Path) -> None:
+    dataset = lance.dataset(str(place))
+    dataset.tags.create("keep", 3)
+    branch = dataset.create_branch("trial")
+    dataset.optimize.compact_files()
+    lance.write_dataset(rows(1), str(place), mode="overwrite")
+    lance.dataset(branch.uri).delete("id = 5")
+    (place / "data/left.lance").write_bytes(b"x" * 1000)
+    assert look(place).cleanup is None
+    found = files_of(lance.dataset(str(place)), str(place), ANYWHERE, explained=0)
+    assert found.cleanup is not None
+    cleaned = lance.dataset(str(place)).cleanup_old_versions(
+        timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False
+    )
+    assert (found.cleanup.old, found.cleanup.unneeded) == (cleaned.bytes_removed - 1000, 1000)
+    (branched, held_by_branch), (tagged, held_by_tag) = found.held
+    sizes = [path.stat().st_size for path in sorted((place / "data").iterdir(), key=lambda path: path.stat().st_mtime)]
+    assert (branched, tagged, held_by_tag) == ("branch `trial`", "tag `keep`", sum(sizes[:3]))
+    assert held_by_branch > sum(sizes[:5])  # with deletions and an index
+    assert found.reclaimable is not None
+    assert found.reclaimable >= cleaned.bytes_removed - sum(path.stat().st_size for path in place.glob("_trans*/*"))
 
 
 def _version_file(place: Path, version: int) -> Path:
@@ -178,7 +199,7 @@ def test_a_tag_that_leads_nowhere_hides_nothing_else(
     gone.unlink()
     found = look(place)
     assert ([str(tag) for tag in found.broken_tags], found.missing) == ([named], (str(gone.relative_to(place)),))
-    assert (found.problem, found.reclaimable is None, found.bytes > 0) == (None, branched, True)
+    assert (found.problem, found.reclaimable is None, found.bytes > 0) == (None, False, True)
 
 
 def test_a_tag_whose_version_lacks_files_leads_nowhere(place: Path) -> None:

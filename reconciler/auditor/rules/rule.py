@@ -35,6 +35,11 @@ class RuleLimits:
     reclaimable_mib: int = 1_024
     unindexed_rows: int = 100_000
 
+    @property
+    def reclaimable_bytes(self) -> int:
+        """The bytes that a clean-up may be able to free."""
+        return self.reclaimable_mib << 20
+
 
 LIMITS = ("small_fragments", "versions", "reclaimable_mib", "unindexed_rows")
 """The limits that ``--limit`` can set."""

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from shlex import quote
 
 from reconciler.auditor.records import NOT_PROBED, LocationContent, Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, first_few, rule
 from reconciler.model import figures
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
 
 _VECTOR = re.compile(r"fixed_size_list<(?:float|double|halffloat|bfloat)")
 _UNINDEXED_SHARE = 0.1
-_MIB = 1 << 20
 _LONGEST = 40
 _COMPACT = "Compact them with `lance.dataset(…).optimize.compact_files()`, best after each write of the table"
 
@@ -101,20 +100,26 @@ def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
 
     More than 1 GiB (`--limit reclaimable-mib=N`) of the table's files are needed by old versions only, or by none, such
     as those of failed writes and replaced indices. Data files with their blobs, deletion files, and files of indices
-    and versions count. A table with branches is left out, since the files of branches cannot be told apart. `--depth
+    and versions count. Files that tags and branches need are not freed: the finding says how much each holds. `--depth
     quick` leaves this rule out.
     """
-    stored = _dataset_of(record)
-    if stored.files is None or stored.files.reclaimable is None:
+    files = _dataset_of(record).files
+    if files is None or files.reclaimable is None or files.reclaimable <= limits.reclaimable_bytes:
         return
-    files, reclaimable = stored.files, stored.files.reclaimable
-    if reclaimable > limits.reclaimable_mib * _MIB:
-        yield Verdict(
-            f"{figures.size(reclaimable)} of the {figures.size(files.bytes)} on disk are needed neither by its latest "
-            "version nor by a tagged one",
-            f"{_CLEAN_UP}. Files that no version needs are removed only after 7 days.",
-            details={"on disk": f"{files.bytes:,}", "reclaimable": f"{reclaimable:,}"},
-        )
+    details = {"on disk": f"{files.bytes:,}", "reclaimable": f"{files.reclaimable:,}"}
+    split = ""
+    if files.cleanup is not None:
+        old, unneeded = map(figures.size, files.cleanup)
+        split = f": old versions need {old}, and no version needs {unneeded}"
+        details |= {"old versions": f"{files.cleanup.old:,}", "no version": f"{files.cleanup.unneeded:,}"}
+    held = first_few([f"{name} ({figures.size(size)})" for name, size in files.held])
+    yield Verdict(
+        f"{figures.size(files.reclaimable)} of the {figures.size(files.bytes)} on disk are needed neither by its "
+        f"latest version, nor by a tag or branch{split}",
+        f"{_CLEAN_UP}. Files that no version needs are removed only after 7 days."
+        + (f" It frees nothing that these hold: {held}." if held else ""),
+        details=details,
+    )
 
 
 @rule(Severity.NOTE)

@@ -21,7 +21,7 @@ from reconciler.model.desired import DesiredTable, Evolve, Expectations, Source
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.planner.facts import EntryColumns
-from reconciler.storage import BrokenReference, Files, Index
+from reconciler.storage import BrokenReference, CleanupBytes, Files, Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LIMITS = RuleLimits(NOW, timedelta(days=180))
@@ -258,6 +258,15 @@ def test_what_is_too_much_can_be_said() -> None:
     limits = RuleLimits(NOW, small_fragments=2, versions=10, reclaimable_mib=2)
     rules = ("small-fragments", "many-versions", "reclaimable")
     assert tuple(finding.rule for finding in check(record, limits, rules)) == rules
+
+
+def test_what_a_clean_up_would_free_is_split() -> None:
+    held = (("tag `keep`", 2 * MIB), ("branch `trial`", 7))
+    files = Files(bytes=9 << 30, reclaimable=2 << 30, cleanup=CleanupBytes(1 << 30, 3 * MIB), held=held)
+    finding = only(stored(files=files), "reclaimable")
+    assert finding.reason.endswith("branch: old versions need 1 GiB, and no version needs 3 MiB")
+    assert "tag `keep` (2 MiB), branch `trial` (7 " in finding.remedy
+    assert (finding.details["old versions"], finding.details["no version"]) == ("1,073,741,824", "3,145,728")
 
 
 @pytest.mark.parametrize(("rows", "covered", "stale"), [(1_000_000, 890_000, True), (1_200_000, 1_090_000, False)])

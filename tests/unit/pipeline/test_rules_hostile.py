@@ -18,7 +18,7 @@ from reconciler.model.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCA
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import CatalogContext, Remark
 from reconciler.planner.tables import diff_table
-from reconciler.storage import BrokenReference, Defects, Files, Index, Recovery, Salvage
+from reconciler.storage import BrokenReference, CleanupBytes, Defects, Files, Index, Recovery, Salvage
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 
 OWNER = "store/lake"
@@ -80,6 +80,8 @@ _stored = st.builds(
         Files,
         bytes=st.integers(0, 2**63),
         reclaimable=_numbers,
+        cleanup=st.none() | st.builds(CleanupBytes, st.integers(0, 2**63), st.integers(0, 2**63)),
+        held=st.lists(st.tuples(hostile_text, st.integers(0, 2**63)), max_size=5).map(tuple),
         versions=st.integers(0, 2**63),
         missing=_texts,
         short=_texts,
