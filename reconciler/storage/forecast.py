@@ -16,6 +16,7 @@ from reconciler.storage.reading import described_indices
 
 _MIN_DELETED_SHARE = 0.1
 """A fragment with a larger share of deleted rows is rewritten even on its own, as in pylance."""
+_MOST_ROUNDS = 10
 _SMALL_SHARE = 64
 """How many small fragments have the target bytes."""
 _OUTWEIGHING = 1.25
@@ -59,14 +60,6 @@ class Fragment:
         return any(name == other for other, _ in self.segments)
 
 
-def merged_rows(fragments: Iterable[Fragment], compaction: WantedCompaction) -> int:
-    """Return the rows of a merged fragment: ``target_rows``, or as many as ``target_bytes`` hold if they are wide."""
-    merged = [fragment for group, is_merged in _task_groups(fragments, compaction) if is_merged for fragment in group]
-    size, rows = total_bytes(fragment.size for fragment in merged), sum(fragment.rows for fragment in merged)
-    most_rows = max(1, compaction.target_bytes * rows // size) if size else compaction.target_rows
-    return min(compaction.target_rows, most_rows)
-
-
 def left_alone(fragments: Iterable[Fragment], compaction: WantedCompaction) -> list[bool]:
     """Return for each fragment whether it must be kept from ``compaction``, for which pylance counts rows alone."""
     return [
@@ -101,7 +94,9 @@ def later_needs(fragments: Sequence[Fragment], maintain: Maintain, indices: Sequ
     if maintain.compact is None:
         return
     need = _need(fragments, maintain.compact, maintain, updated)
-    while need is not None:
+    for _ in range(_MOST_ROUNDS):
+        if need is None:
+            return
         if need.mergeable:
             fragments = _after_compaction(fragments, maintain.compact, unmapped)
         fragments = [_after_index_update(fragment, need.unindexed) for fragment in fragments]
@@ -165,17 +160,32 @@ def _after_compaction(
     """
     left: list[Fragment] = []
     merged: list[Fragment] = []
-    most_rows = merged_rows(fragments, compaction)
     for group, is_merged in _task_groups(fragments, compaction):
         if not is_merged:
             left += group
             continue
-        rows, size = sum(fragment.live_rows for fragment in group), total_bytes(fragment.size for fragment in group)
         segments = frozenset(segment for segment in group[0].segments if segment[0] not in unmapped)
-        full, remainder = divmod(rows, most_rows)
-        parts = [most_rows] * full + ([remainder] if remainder else [])
-        merged += (Fragment(part, 0, None if size is None else size * part // rows, segments) for part in parts)
+        for task in _tasks(group, compaction.target_rows):
+            rows, size = sum(fragment.live_rows for fragment in task), total_bytes(fragment.size for fragment in task)
+            most_rows = max(1, compaction.target_bytes * rows // size) if size else compaction.target_rows
+            most_rows = min(most_rows, compaction.target_rows)
+            full, remainder = divmod(rows, most_rows)
+            parts = [most_rows] * full + ([remainder] if remainder else [])
+            merged += (Fragment(part, 0, None if size is None else size * part // rows, segments) for part in parts)
     return [*left, *merged]
+
+
+def _tasks(group: Iterable[Fragment], most_rows: int) -> Iterator[list[Fragment]]:
+    """Split a group as pylance does, into tasks of at least ``most_rows``."""
+    members = [*group]
+    task, rows, rest = list[Fragment](), 0, sum(member.live_rows for member in members)
+    for member in members:
+        task.append(member)
+        rows, rest = rows + member.live_rows, rest - member.live_rows
+        if min(rows, rest) >= most_rows:
+            yield task
+            task, rows = [], 0
+    yield task
 
 
 def _after_index_update(fragment: Fragment, names: Collection[str]) -> Fragment:

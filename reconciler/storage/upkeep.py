@@ -20,7 +20,6 @@ from reconciler.model.maintenance import (
     COMPACTION_READS,
     DIMENSIONS_A_CODE,
     LEAST_VECTORS,
-    MOST_FILE_BYTES,
     IndexType,
     LiveIndex,
     Maintain,
@@ -44,7 +43,7 @@ from reconciler.storage.reading import (
     is_old_index,
     repair_of,
 )
-from reconciler.storage.rewrites import expect_same_rows
+from reconciler.storage.rewrites import batch_rows, expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
 _UNKNOWN_TYPE = "Unknown"  # of indices that pylance 0.18 or older wrote; their files tell
@@ -208,8 +207,9 @@ def _plan_compaction(
     ids = (fragment.fragment_id for fragment in dataset.get_fragments())
     left = forecast.left_alone(fragments, compaction)
     options: Any = {
-        "target_rows_per_fragment": forecast.merged_rows(fragments, compaction),
-        "max_bytes_per_file": min(2 * compaction.target_bytes, MOST_FILE_BYTES),
+        "target_rows_per_fragment": compaction.target_rows,
+        "max_bytes_per_file": compaction.target_bytes,
+        "batch_size": batch_rows(dataset.get_fragments()),
         "excluded_fragment_ids": [number for number, is_left in zip(ids, left, strict=True) if is_left],
     }
     tasks: list[Any] = Compaction.plan(dataset, options).tasks
