@@ -270,7 +270,7 @@ RUNS: Mapping[str, Run] = {
     "docs/python.md#Render a plan": Run(_changed, ("silver",)),
     "docs/python.md#Watch for drift": Run(_changed, ("drift: <Plan 'shop': update=1>", "0 unmanaged")),
     "docs/python.md#Maintain datasets": Run(_upkeep, ("2 datasets to compact",)),
-    "docs/python.md#Release objects": Run(_shop, ("done=1",)),
+    "docs/python.md#Release objects": Run(_shop, ("Applied 1 of 1 change",)),
     "docs/python.md#Check catalogs": Run(_shop, ("lake reading ok",)),
     "docs/python.md#Audit, inventory and import": Run(_shop, ("findings; complete", "objects", "users:")),
     "docs/python.md#Open tables by name": Run(_shop, ("0",)),
