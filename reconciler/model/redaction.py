@@ -27,6 +27,8 @@ _SHORTEST_SECRET = 4
 _COST = 2**14
 _BLOCK = 8
 _CACHED = 2**16
+_LONGEST_CACHED = 2**10
+"""Longer values are searched each time, so that values of others take no more than some MiB of a server's memory."""
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
 
@@ -82,9 +84,17 @@ _LOOKS_SECRET = re.compile(
 )
 
 
+@lru_cache(2**12)
+def _looks_secret(text: str) -> bool:
+    return _LOOKS_SECRET.search(text) is not None
+
+
 def is_sensitive(key: str, value: str) -> bool:
     """Return whether ``value`` is a secret, by its key or by its form."""
-    return is_sensitive_key(key) or _LOOKS_SECRET.search(value) is not None
+    if is_sensitive_key(key):
+        return True
+    # A plan asks six times of each value of an object.
+    return _looks_secret(value) if len(value) <= _LONGEST_CACHED else _LOOKS_SECRET.search(value) is not None
 
 
 SECRET_PREFIXES = ("storage.", "headers.")
