@@ -361,18 +361,19 @@ class Catalog:
         self._based(identifier)
         self.expect("broken-branch", identifier)
 
-    def _branch_without_file(self, damage: Callable[[Path], object]) -> None:
+    def _branch_without_file(self, damage: Callable[[Path], object]) -> Identifier:
         identifier, place = self.new()
         lance.dataset(str(self.dataset(place, "plain"))).create_branch("trial")
         damage(place / "_refs")
         self.owned(identifier, place)
-        self._based(identifier)
         self.expect("broken-branch", identifier)
+        return identifier
 
     def damaged_branch_file(self) -> None:
-        self._branch_without_file(lambda references: (references / "branches/trial.json").write_text("{"))
+        self._based(self._branch_without_file(lambda folder: (folder / "branches/trial.json").write_text("{")))
 
     def lost_references(self) -> None:
+        """A branch that is not looked into, so that its base does not matter."""
         self._branch_without_file(shutil.rmtree)
 
     def without_latest_version_and_hint(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 from reconciler import load
 from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.auditor.document import AuditDocument
+from reconciler.storage import Depth
 from tests.pipeline.planted import LIMITS, Planted
 from tests.pipeline.planted_cloud import TABLES, Cloud, plant_in_cloud, writing
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, glue_server
@@ -28,7 +29,7 @@ AUDITS_OF_WHAT_IS_WRITTEN = count(2, 100)
 
 def audited(planted: Planted) -> AuditDocument:
     now = planted.cut + timedelta(days=400)
-    return audit(None, load(planted.manifest), AuditOptions(now, now - planted.cut, limits=LIMITS))
+    return audit(None, load(planted.manifest), AuditOptions(now, now - planted.cut, Depth.FOOTERS, LIMITS))
 
 
 def test_exactly_what_was_planted_is_found_while_tables_are_written(
@@ -47,8 +48,9 @@ def test_exactly_what_was_planted_is_found_while_tables_are_written(
             document = audited(planted)
             assert [next(turns) for _ in range(3)] == ["2\n", "3\n", "4\n"]  # it was at work all the time
     found = Counter((finding.rule, finding.address) for finding in document.findings)
-    assert sorted(found - planted.expected) == []
-    assert sorted(planted.expected - found) == []
+    expected = planted.expected + planted.deeper
+    assert sorted(found - expected) == []
+    assert sorted(expected - found) == []
     assert (document.complete, document.failures) == (True, ())
     assert len(document.notes) == sum(rule == "wrong-table-type" for rule, _ in planted.expected)
     assert all("marked as a Lance table, but " in note for note in document.notes)
