@@ -35,7 +35,7 @@ def test_a_type_nested_without_end_is_shown_as_text() -> None:
         (
             "dir",
             "rot=/tmp/x",
-            "dir: unknown key `rot`; did you mean `root`?; `root` is missing: the directory or URI of the catalog",
+            "dir: unknown key `rot`; did you mean `root`?",
         ),
         ("unity", "endpoint=nowhere", "unity: "),
     ],
