@@ -28,11 +28,8 @@ catalogs:
 """
 
 
-def test_three_environments_come_from_one_manifest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("lancens.yaml").write_text(MANIFEST)
+@pytest.mark.usefixtures("folder")
+def test_three_environments_come_from_one_manifest(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("dev", "staging", "prod"):
         Path(f"{name}.vars.yaml").write_text(f"environment: {name}\nroot: ./lakes/{name}\n")
 
@@ -167,11 +164,8 @@ def test_what_is_appended_has_the_variables_of_what_is_there(
     assert lancens(capsys, "drift").code == 0
 
 
-def test_an_unused_key_of_a_file_is_a_warning_and_an_unused_option_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("lancens.yaml").write_text(MANIFEST)
+@pytest.mark.usefixtures("folder")
+def test_an_unused_key_of_a_file_is_a_warning_and_an_unused_option_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     Path("prod.vars.yaml").write_text("environment: prod\nroot: ./lake\nregoin: eu\n")
     planned = lancens(capsys, "plan", "--var-file", "prod.vars.yaml")
     assert planned.code == 0

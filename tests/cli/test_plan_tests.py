@@ -31,12 +31,10 @@ VARIABLES = "stage: dev\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    Path("lancens.yaml").write_text(MANIFEST)
-    Path("lancens.vars.yaml").write_text(VARIABLES)
-    Path("tests").mkdir()
-    return tmp_path
+def folder(folder: Path) -> Path:
+    (folder / "lancens.vars.yaml").write_text(VARIABLES)
+    (folder / "tests").mkdir()
+    return folder
 
 
 def test_each_example_has_a_test_that_holds_without_a_service(
