@@ -82,14 +82,18 @@ COMMANDS: Mapping[str, str] = {
 
 OPTIONS: Mapping[str, str] = {
     "--auto-approve": "`lancens apply --auto-approve` applies without a question; other commands change nothing",
-    **dict.fromkeys(("--no-color", "--no-colour", "--color", "--colour"), "set the environment variable NO_COLOR=1"),
+    **dict.fromkeys(
+        ("--no-color", "--no-colour", "--color", "--colour", "--no-ansi"), "set the environment variable NO_COLOR=1"
+    ),
     **dict.fromkeys(("--target", "--models", "--table", "-s", "-l"), _SELECT),
     **dict.fromkeys(("--namespace", "-n"), _SELECT_BELOW),
     **dict.fromkeys(("--catalog", "--database"), "write `--select 'CATALOG/**'`"),
     **dict.fromkeys(("-o", "--out", "--output"), _OUTPUT),
     "--json": "write `--format json`",
     "--dry-run": "`lancens plan` changes nothing",
-    **dict.fromkeys(("--yes", "-y", "--approve", "--auto-apply", "--assume-yes", "--no-prompts", "--no-prompt"), _YES),
+    **dict.fromkeys(
+        ("--yes", "-y", "--approve", "--auto-apply", "--auto", "--assume-yes", "--no-prompts", "--no-prompt"), _YES
+    ),
     "--force": "lancens never overrides a check; what a plan blocks names what to do",
     **dict.fromkeys(("--env", "--environment", "--workspace", "--profile"), _ENVIRONMENT),
     **dict.fromkeys(
@@ -115,7 +119,10 @@ OPTIONS: Mapping[str, str] = {
     "--exit-code": "`lancens drift` exits with 2 if the catalogs differ, as `lancens plan --detailed-exitcode` does",
     "--compact-warnings": "leave it out",
     "--select": "write the glob as an argument: `lancens {command} 'CATALOG/**'`",
-    "--format": "this command prints one format; `lancens audit --out DIR` writes HTML, JSON and SARIF",
+    **dict.fromkeys(
+        ("--format", "--html", "--markdown", "--csv", "--sarif"),
+        "plan, list and show have `--format`; `lancens audit --out DIR` writes HTML, JSON and SARIF",
+    ),
     **dict.fromkeys(
         ("--root", "--uri", "--url", "--endpoint", "--region", "--path", "--warehouse", "--token"),
         "it is a key of a catalog's `config`: in the manifest, or as `--config KEY=VALUE` beside `--impl`",

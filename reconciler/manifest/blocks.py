@@ -207,6 +207,10 @@ class BlockReader:
             )
         return entries_of(child)
 
+    def lacks(self, key: str, model: type[Block], node: Node) -> bool:
+        """Return whether the block at ``node`` has neither ``key`` nor one that stands for it, an error of its own."""
+        return key not in entries_of(node) and not is_meant(key, model.__name__, entries_of(node))
+
     # ---- columns
 
     def columns(self, blocks: SequenceOf[ColumnBlock], node: Node, subject: str) -> Schema:
@@ -308,7 +312,7 @@ class BlockReader:
             is_text = key in ("comment", "description") and holder is not None
             expected = f"expected `{holder}: {{{key}: …}}`" if is_text else key_hint(model.__name__, str(key), known)
             self.problems.add_at(invalid.key_position, f"unknown key `{key}` in {label}; {expected}")
-        elif kind == "missing" and not is_meant(str(key), model.__name__, entries_of(invalid)):
+        elif kind == "missing" and self.lacks(str(key), model, invalid):
             self.problems.add_at(invalid.position, f"{label} has no `{key}`; expected {expected}")
         elif (
             kind != "missing" and invalid.position not in self._unresolved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from itertools import islice
 
 from reconciler.model.display import did_you_mean
 
@@ -91,6 +92,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     },
     "ColumnBlock": {
         **dict.fromkeys(("data_type", "dtype"), "write `type`"),
+        **dict.fromkeys(("field", "column", "key"), "write `name`"),
         **dict.fromkeys(("not_null", "required"), "write `nullable: false`"),
         "optional": "write `nullable: true`",
         "null": "write `nullable`",
@@ -188,6 +190,9 @@ _FILES: tuple[tuple[frozenset[str], str], ...] = tuple(
     )
 )
 
+_MOST_COMPARED = 100
+"""The most keys of a block that are compared with others: a hostile file has a million."""
+
 
 def key_hint(block: str, key: str, known: Collection[str]) -> str:
     """Return what to write instead of the unknown ``key`` in a block with the keys ``known``.
@@ -219,7 +224,8 @@ def is_config_key(key: str) -> bool:
 def is_meant(wanted: str, block: str, keys: Collection[str]) -> bool:
     """Return whether one of the unknown ``keys`` of a block stands for the key ``wanted``, which it lacks."""
     habits = KEYS.get(block, {})
-    return any(habits.get(key) == f"write `{wanted}`" or _is_near(key, [wanted]) for key in keys)
+    first = islice(keys, _MOST_COMPARED)
+    return any(habits.get(key) == f"write `{wanted}`" or _is_near(key, [wanted]) for key in first)
 
 
 def foreign_file(keys: Collection[str], known: Collection[str]) -> str | None:
@@ -227,7 +233,9 @@ def foreign_file(keys: Collection[str], known: Collection[str]) -> str | None:
     if {"catalogs", "impl"} & set(keys):
         return None
     kind = next((name for marks, name in _FILES if marks <= set(keys)), None)
-    if kind is None and not any(key in KEYS["ManifestFile"] or _is_near(key, known) for key in keys):
+    if kind is None and not any(
+        key in KEYS["ManifestFile"] or _is_near(key, known) for key in islice(keys, _MOST_COMPARED)
+    ):
         return "a file of variables, which `--var-file` takes, or of another tool"
     return kind
 

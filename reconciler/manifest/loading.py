@@ -14,7 +14,7 @@ from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.config import ConfigEntry, ConfigText, Implementation, Implementations
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.files import Content, folders_of, read_files, read_variables_beside
-from reconciler.manifest.habits import foreign_file, is_config_key, is_meant
+from reconciler.manifest.habits import foreign_file, is_config_key
 from reconciler.manifest.lookalikes import lookalikes
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
@@ -247,9 +247,8 @@ class _Loader:
                     )
 
     def _require(self, node: Node, key: str, subject: str, expected: str) -> None:
-        entries = entries_of(node)
-        block = ManifestFile if node is self._content.root else CatalogBlock
-        if key not in entries and self._content.complete and not is_meant(key, block.__name__, entries):
+        model = ManifestFile if node is self._content.root else CatalogBlock
+        if self._content.complete and self._blocks.lacks(key, model, node):
             self._problems.add_at(node.key_position, f"{subject} has no `{key}`; {expected}")
 
     def _manifest_name(self, root: Mapping, subject: str) -> str:

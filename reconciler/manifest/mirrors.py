@@ -71,7 +71,10 @@ class _MirrorReader:
         catalogs = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
             known = ", ".join(f"`{other}`" for other in catalogs)
-            self._problem(self.node.position, f"{self._subject} has no `from`; expected the catalog to follow: {known}")
+            if self.reader.blocks.lacks("from", MirrorBlock, self.node):
+                self._problem(
+                    self.node.position, f"{self._subject} has no `from`; expected the catalog to follow: {known}"
+                )
         elif self.reader.blocks.is_known(node):
             if name in self.readers:
                 return name

@@ -24,7 +24,7 @@ _ANYWHERE = {
         "a merge conflict of git; keep one side, and delete the lines `<<<<<<<`, `=======` and `>>>>>>>`"
     ),
     re.compile(r"^[ \t]*\{%", re.MULTILINE): STATEMENT,
-    re.compile(r"^[ \t]*(?://|/\*)", re.MULTILINE): "`//` and `/*` begin no comment of YAML, which begins with `#`",
+    re.compile(r"\A\s*(?://|/\*)"): "`//` and `/*` begin no comment of YAML, which begins with `#`",
     re.compile(r'\A\{".*\}\r?\n\{"'): "lines of JSON, such as a journal, which `lancens show FILE` takes",
 }
 """What a line anywhere in the text means."""
@@ -170,7 +170,7 @@ def _without_colon(lines: Sequence[str], number: int) -> SyntaxFault | None:
     text = line.partition(" #")[0].strip()
     if not text or _KEY.search(line) or (text.startswith("-") and not text.startswith("--")):
         return None
-    if text.startswith("--"):
+    if text.startswith(("//", "--", "/*")):
         return SyntaxFault(number, 1, f"`{_excerpt(text)}` is no comment of YAML, which begins with `#`")
     words = _TWO_WORDS.fullmatch(text)
     expected = f"`{words[1]}: {_excerpt(words[2])}`" if words else f"`{_excerpt(text)}:`"

@@ -25,7 +25,7 @@ def read_policies(reader: CatalogBlockReader, node: Node) -> Iterator[DesiredPol
         if block is None:
             continue
         if block.match is None:
-            if "match" not in entries_of(item):  # else it is an error already
+            if blocks.lacks("match", PolicyBlock, item):  # else it is an error already
                 blocks.problems.add_at(
                     item.position, f"{subject} has no `match`; expected a glob, such as `match: ads/**`"
                 )

@@ -327,7 +327,9 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
         with_catalog = f"`{path}`, or CATALOG/{path}" if path.count("/") > 1 else f"CATALOG/{path}"
         names = {source.desired.name for source, _ in catalogs}
         hint = f"; a glob begins with the catalog: {with_catalog}"
-        if "/" in pattern:
+        if pattern.strip("/") != pattern:
+            hint = "; an address neither begins nor ends with a slash"
+        elif "/" in pattern:
             hint = "" if pattern.partition("/")[0] in names else "; a glob begins with a catalog of the manifest"
         raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 

@@ -171,6 +171,14 @@ def message_of(path: Path) -> str:
             "1:1: lines of JSON, such as a journal, which `lancens show FILE` takes",
         ),
         (HEAD.replace("catalogs", "Catalogs"), "3:1: unknown key `Catalogs` in the manifest; did you mean `catalogs`?"),
+        *(
+            (manifest(text), f"7:{column}: unknown key `{key}` in {where}; write `{meant}`")
+            for text, column, key, where, meant in (
+                ("policies: [{select: '**', properties: {a: b}}]", 17, "select", "policy 1 of catalog lake", "match"),
+                ("mirror: {source: other}", 14, "source", "the mirror of lake", "from"),
+                ("tables: {t: {schema: [{field: a, type: int8}]}}", 28, "field", "a column of table lake/t", "name"),
+            )
+        ),
         (HEAD + "  lake: {type: dir}\n", "4:10: unknown key `type` in catalog lake; write `impl`"),
         (
             manifest("", "dir", "{bucket: lake}"),
