@@ -84,7 +84,8 @@ def _memory(folder: Path) -> float:
     """Return the KiB that a plan holds for each create."""
     import reconciler
 
-    manifest = _tables(folder, None)
+    manifest, without = _tables(folder / "changed", None), _tables(folder / "without", 0)
+    reconciler.plan(without)  # which imports what a plan needs
     tracemalloc.start()
     plan = reconciler.plan(manifest)
     return tracemalloc.get_traced_memory()[0] / 1024 / len(plan.changes)
