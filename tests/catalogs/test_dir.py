@@ -475,6 +475,15 @@ def test_what_a_deregistered_table_leaves_is_no_table(lake: Path, backend: DirBa
     assert _files(lake) == before
 
 
+def test_a_first_write_under_way_brings_no_deregistered_table_back(lake: Path, backend: DirBackend) -> None:
+    write_dataset(lake / "users.lance")
+    versions = (lake / "users.lance/_versions").rename(lake / "uncommitted")
+    backend.insert_table(("users",), "users.lance", {})
+    backend.remove_table(("users",))
+    versions.rename(lake / "users.lance/_versions")
+    assert backend.scan().tables == {}
+
+
 def test_neighbours_of_a_deregistered_table_stay(lake: Path, backend: DirBackend) -> None:
     for name in ("a", "b"):
         write_dataset(lake / "teams" / f"{name}.lance")

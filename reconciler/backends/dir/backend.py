@@ -476,7 +476,7 @@ class DirBackend(Backend):
         if not first or not is_left():
             return not first
         with storage.translated(self.config.root, self.config.storage):
-            if self._directory.is_table(first):
+            if self._directory.is_table(first, or_unfinished=True):
                 self._directory.mark(first)
                 if not is_left():
                     self._directory.unmark(first)

@@ -136,10 +136,13 @@ class Directory:
                 return directory
         return None
 
-    def is_table(self, directory: str) -> bool:
-        """Return whether ``directory`` exists and its content makes it a table."""
+    def is_table(self, directory: str, *, or_unfinished: bool = False) -> bool:
+        """Return whether ``directory`` exists and its content makes it a table.
+
+        With ``or_unfinished``, also whether it will be one: it has data of a first write before its commit.
+        """
         is_there = self._local is None or (self._local / directory).is_dir()
-        return is_there and self._holds_table(directory)
+        return is_there and self._holds_table(directory, or_unfinished=or_unfinished)
 
     @staticmethod
     def is_listable(directory: str, taken: IsTaken) -> bool:
@@ -151,7 +154,7 @@ class Directory:
             return False
         return not any(map(taken, {directory, unquote(directory), unquote(unquote(directory))}))
 
-    def _holds_table(self, directory: str) -> bool:
+    def _holds_table(self, directory: str, *, or_unfinished: bool = False) -> bool:
         """Return whether what ``directory`` holds makes it a table; a missing one holds nothing."""
         if self.stays_inside and not self._is_inside(directory):
             return False
@@ -159,7 +162,7 @@ class Directory:
         if storage.DEREGISTERED_MARKER in names:
             return False
         is_declared = storage.RESERVED_MARKER in names and not ("%" in directory and self.exists(unquote(directory)))
-        return is_declared or _VERSIONS in names
+        return is_declared or _VERSIONS in names or (or_unfinished and "data" in names)
 
     def _is_inside(self, directory: str) -> bool:
         """Return whether ``directory`` is below the root after symbolic links."""
