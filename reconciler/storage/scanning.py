@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from threading import BoundedSemaphore
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reconciler.model.errors import InternalError, InvalidTableStateError
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import translated
 from reconciler.storage.rewrites import batch_rows
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _turns = BoundedSemaphore(os.cpu_count() or 1)
 _idle: list[ProcessPoolExecutor] = []
@@ -27,6 +27,9 @@ def unreadable_fragments(location: str, options: Mapping[str, str], version: int
     Raises:
         PermissionDeniedError, ServiceUnavailableError: as for :func:`translated`.
     """
+    import multiprocessing
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+
     with _turns:
         pool = _idle.pop() if _idle else None
         try:
