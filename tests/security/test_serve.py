@@ -270,6 +270,7 @@ def test_an_error_of_storage_names_no_file(tmp_path: Path) -> None:
     lake = DirBackend(root=str(tmp_path / "lake"))
     (tmp_path / "lake/people").mkdir(parents=True)
     (tmp_path / "lake/people/salaries-2026.csv").touch()
+    lake.insert_table(("people",), "people", {})
     with served(OneCatalog(lake)) as url:
         answer = Api(url)("POST", "/v1/table/people/describe", {"load_detailed_metadata": True})
     assert answer.status == 409
