@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.auditor.records import Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, dataset_call, first_few, quoted_location, rule
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, dataset_call, first_few, rewrite_call, rule
 from reconciler.storage import NO_DEFECTS, Defects
 
 
@@ -21,9 +21,8 @@ def _fragments_text(numbers: Sequence[int]) -> str:
 def _rewrite_remedy(record: TableRecord) -> str:
     """Return how to write all rows again as a new version."""
     return (
-        "Stop its writers, and write all rows as a new version: "
-        f"`lance.write_dataset({dataset_call(record)}.scanner().to_reader(), {quoted_location(record)}, "
-        'mode="overwrite")`. Create its indices again. The old versions stay.'
+        f"Stop its writers, and write all rows as a new version: `{rewrite_call(record, dataset_call(record))}`. "
+        "Create its indices again. The old versions stay."
     )
 
 

@@ -107,3 +107,8 @@ def quoted_location(record: TableRecord, *names: str) -> str:
     """Return the table's location, or what is below it, as a user types it."""
     location = locations.redact(locations.pylance_uri(record.location or ""))
     return json.dumps(locations.join(location, *names) if names else location, ensure_ascii=False)
+
+
+def rewrite_call(record: TableRecord, dataset: str) -> str:
+    """Return the call that writes all rows of ``dataset``, which is a call as well, as a new version of the table."""
+    return f'lance.write_dataset({dataset}.scanner().to_reader(), {quoted_location(record)}, mode="overwrite")'

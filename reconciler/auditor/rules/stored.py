@@ -8,7 +8,15 @@ from datetime import timedelta
 from itertools import groupby
 
 from reconciler.auditor.records import LocationContent, Severity, TableRecord
-from reconciler.auditor.rules.rule import RuleLimits, Verdict, dataset_call, first_few, quoted_location, rule
+from reconciler.auditor.rules.rule import (
+    RuleLimits,
+    Verdict,
+    dataset_call,
+    first_few,
+    quoted_location,
+    rewrite_call,
+    rule,
+)
 from reconciler.model import locations, ownership
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
@@ -160,8 +168,18 @@ def _restore_remedy(record: TableRecord, files: Files) -> str:
         return remedy if files.salvage is None else f"{remedy} Without one, {_salvage_call(record, files.salvage)}."
     return (
         f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
-        f"all of its files: `{dataset_call(record, version=files.complete_version)}.restore()`."
+        f"all of its files: `{_back_call(record, files.complete_version)}`."
     )
+
+
+def _back_call(record: TableRecord, version: int | None) -> str:
+    """Return the call that commits the rows of an older version again.
+
+    It writes them anew where a commit would change them, or be refused.
+    """
+    defects, old = record.stored.defects, dataset_call(record, version=version)
+    is_rewritten = defects.shared_fields or defects.shared_fragments or defects.has_mixed_formats
+    return rewrite_call(record, old) if is_rewritten else f"{old}.restore()"
 
 
 def _salvage_call(record: TableRecord, salvage: Salvage) -> str:
@@ -248,7 +266,7 @@ def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     files, version = record.stored.files, record.stored.version
     if files is None:
         return
-    restore = f"make version {version} the latest on purpose: `{dataset_call(record, version=version)}.restore()`."
+    restore = f"make version {version} the latest on purpose: `{_back_call(record, version)}`."
     if files.missing_version is not None:
         yield Verdict(
             f"version {files.missing_version} was committed, and its manifest is gone; readers get version {version}",

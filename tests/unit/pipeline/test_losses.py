@@ -351,6 +351,18 @@ def test_going_back_to_the_version_that_is_named_ends_the_finding(
     assert lance.dataset(str(place)).count_rows() == rows_left
 
 
+def test_a_remedy_turns_no_column_into_nulls(tmp_path: Path) -> None:
+    place = _old("duplicate_fields")(tmp_path)
+    before: Any = lance.dataset(str(place), version=5)
+    lost = {file.path for file in lance.dataset(str(place)).get_fragments()[0].data_files()}
+    lost -= {file.path for file in before.get_fragments()[0].data_files()}
+    (place / "data" / min(lost)).unlink()
+    [command] = remedies(_one(place, MISSING))
+    follow(command)
+    assert found(place) == []
+    assert lance.dataset(str(place)).to_table().sort_by("id").equals(before.to_table().sort_by("id"))
+
+
 def _newest(folder: Path, pattern: str) -> Path:
     return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
 
