@@ -67,7 +67,8 @@ def order(changes: Iterable[Change]) -> Iterator[Change]:
     pending = dict(enumerate(sorted(changes, key=_sort_key)))
     followers: defaultdict[int, set[int]] = defaultdict(set)
     unmet = [0] * len(pending)
-    depends_on: list[tuple[int, ...]] = [()] * len(pending)
+    first_needed: list[tuple[int, ...]] = [()] * len(pending)
+    also_needed: defaultdict[int, list[int]] = defaultdict(list)
     for index, earlier in chain(_dependencies(pending), _same_location_order(pending)):
         if index not in followers[earlier]:
             followers[earlier].add(index)
@@ -77,11 +78,14 @@ def order(changes: Iterable[Change]) -> Iterator[Change]:
         if not ready:
             raise CycleError(", ".join(change.address for change in pending.values()))
         index = heapq.heappop(ready)
-        change, needed = pending.pop(index), depends_on[index]
+        change, needed = pending.pop(index), first_needed[index] + tuple(also_needed.pop(index, ()))
         yield change.model_copy(update={"depends_on": needed}) if needed else change
-        alone = (position,)
+        alone = (position,)  # most wait for one change that many wait for, and share this
         for follower in followers.pop(index, ()):
-            depends_on[follower] += alone  # the first time without a copy: most wait for one that many wait for
+            if first_needed[follower]:
+                also_needed[follower].append(position)
+            else:
+                first_needed[follower] = alone
             unmet[follower] -= 1
             if not unmet[follower]:
                 heapq.heappush(ready, follower)
