@@ -165,7 +165,9 @@ def _restore_remedy(record: TableRecord, files: Files) -> str:
         return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
     if files.complete_version is None:
         remedy = f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
-        return remedy if files.salvage is None else f"{remedy} Without one, {_salvage_call(record, files.salvage)}."
+        if files.salvage is None or not _takes_commits(record):
+            return remedy
+        return f"{remedy} Without one, {_salvage_call(record, files.salvage)}."
     return (
         f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
         f"all of its files: `{_back_call(record, files.complete_version)}`."
@@ -177,9 +179,14 @@ def _back_call(record: TableRecord, version: int | None) -> str:
 
     It writes them anew where a commit would change them, or be refused.
     """
-    defects, old = record.stored.defects, dataset_call(record, version=version)
-    is_rewritten = defects.shared_fields or defects.shared_fragments or defects.has_mixed_formats
-    return rewrite_call(record, old) if is_rewritten else f"{old}.restore()"
+    old = dataset_call(record, version=version)
+    return f"{old}.restore()" if _takes_commits(record) else rewrite_call(record, old)
+
+
+def _takes_commits(record: TableRecord) -> bool:
+    """Return whether pylance makes a commit that refers to data files of the dataset, and changes no rows by that."""
+    defects = record.stored.defects
+    return not (defects.shared_fields or defects.shared_fragments or defects.has_mixed_formats)
 
 
 def _salvage_call(record: TableRecord, salvage: Salvage) -> str:

@@ -363,6 +363,12 @@ def test_a_remedy_turns_no_column_into_nulls(tmp_path: Path) -> None:
     assert lance.dataset(str(place)).to_table().sort_by("id").equals(before.to_table().sort_by("id"))
 
 
+def test_no_fragment_is_saved_by_a_commit_that_empties_columns(tmp_path: Path) -> None:
+    place = _old("duplicate_fields")(tmp_path)
+    (place / "data" / lance.dataset(str(place), version=1).get_fragments()[0].data_files()[0].path).unlink()
+    assert remedies(_one(place, MISSING)) == []
+
+
 def _newest(folder: Path, pattern: str) -> Path:
     return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
 
