@@ -23,8 +23,9 @@ from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
 from benchmarks.peers import CATALOGS
 
+UPKEEP = ("maintain", "appends", "compaction", "small")
 PLANNING = ("start", "planning", "octodns", "scale")
-OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", "maintain", "compaction", "small")
+OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", *UPKEEP)
 PARTS = (*PLANNING, *CATALOGS, *OTHERS)
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")

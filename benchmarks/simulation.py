@@ -3,7 +3,8 @@
 No disk here holds so many directories, so the catalog and its storage are computed when a task asks
 (`benchmarks/simulated`). All that follows is what runs on a real one: units, frames, rules, relations, the search for
 orphans among as many directories, and the report. `inventory`, `plan` and `audit` run on Spark with two cores and a
-driver heap of 4 GiB, each in processes of its own, within a limit of time.
+driver heap of 4 GiB, each in processes of its own, within a limit of time. `deep` is an audit of datasets 12
+directories below the root; `since-last` is the second audit of the same lake with `--since-last`.
 
 Reported are the seconds and the CPU seconds of all processes, and the peaks of resident memory: of the driver's
 Python, of the JVM (which on one machine is driver and executor) and of the largest Python worker.
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +28,17 @@ from benchmarks.fleet import LANCENS, process_tree
 SIZES = (1_000_000, 2_000_000, 4_000_000, 10_000_000)
 SECONDS = 2_400
 SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.driver.memory=4g")
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "inventory": ("inventory", "-o", "inventory.parquet"),
-    "plan": ("plan", "--format", "json", "-o", "plan.json"),
-    "audit": ("audit", "--out", "report", "--skip-rule", "unmanaged"),
+_AUDIT = ("audit", "--out", "report", "--skip-rule", "unmanaged")
+_AGAIN = (*_AUDIT, "--history", "audits.lance", "--since-last")
+COMMANDS: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "inventory": [("inventory", "-o", "inventory.parquet")],
+    "plan": [("plan", "--format", "json", "-o", "plan.json")],
+    "audit": [_AUDIT],
+    "deep": [_AUDIT],
+    "since-last": [_AGAIN, _AGAIN],
 }
+"""The commands of each measurement, of which the last is measured."""
+_DEEP = 12
 MANIFEST = """\
 version: 1
 name: store
@@ -43,14 +50,15 @@ catalogs:
 """
 
 
-def prepare(folder: Path, tables: int) -> dict[str, str]:
+def prepare(folder: Path, tables: int, levels: int = 2) -> dict[str, str]:
     """Write the manifest; return environment variables that load the simulation."""
     (folder / "lancens.yaml").write_text(MANIFEST.format(tables=tables))
     (folder / "site").mkdir()
     (folder / "site/sitecustomize.py").write_text(f"import simulated_backend\n\nsimulated_backend.simulate({tables})\n")
     here = Path(__file__).parent
     path = os.pathsep.join(map(str, (folder / "site", here / "simulated", here.parent)))
-    return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    of_python = {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    return {**os.environ, **of_python, "SIMULATED_LEVELS": str(levels)}
 
 
 @dataclass
@@ -116,7 +124,8 @@ def main(sizes: tuple[int, ...], commands: tuple[str, ...]) -> None:
         for name in commands:
             with tempfile.TemporaryDirectory(prefix="lancens-bench-") as place:
                 folder = Path(place)
-                cells = run(folder, COMMANDS[name], prepare(folder, tables))
+                environment = prepare(folder, tables, _DEEP if name == "deep" else 2)
+                cells = [run(folder, command, environment) for command in COMMANDS[name]][-1]
             print(f"| {tables:,} | `{name}` | {' | '.join(cells)} |", flush=True)
 
 

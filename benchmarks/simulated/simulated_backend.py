@@ -1,11 +1,12 @@
 """Simulate a catalog and its storage of any size, computed on each read.
 
 It has as many tables as its config says, 1,000 in a namespace. One in 1,000 lacks a property, and beside each
-namespace's tables is a dataset without an entry.
+namespace's tables is a dataset without an entry. The datasets are ``LEVELS`` directories below the root.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
@@ -16,6 +17,8 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 ROOT = "/simulated/lake"
 TABLES_A_NAMESPACE = 1_000
+LEVELS = int(os.environ.get("SIMULATED_LEVELS", "2"))
+_BETWEEN = "".join(f"/d{level}" for level in range(LEVELS - 2))
 _COMMITTED = datetime.now(UTC)
 
 
@@ -64,7 +67,7 @@ class SimulatedBackend(MemoryBackend):
 
     def _tables(self, namespace: str) -> list[LiveTable]:
         return [
-            LiveTable((namespace, name), f"{ROOT}/{namespace}/{name}", {"tier": "gold"} if number else {})
+            LiveTable((namespace, name), f"{ROOT}/{namespace}{_BETWEEN}/{name}", {"tier": "gold"} if number else {})
             for number, name in enumerate(_names(namespace, self.config.tables))
         ]
 
@@ -91,14 +94,14 @@ def simulate(tables: int) -> None:
         names = directory.removeprefix(ROOT).strip("/").split("/")
         if names == [""]:
             return DirectoryContent(is_dataset=False, below=spaces)
-        if len(names) > 1:
+        if len(names) >= LEVELS:
             return DirectoryContent(is_dataset=True)
-        return DirectoryContent(
-            is_dataset=False, below=tuple(f"{directory}/{name}" for name in (*_names(names[0], tables), "lost"))
-        )
+        below = (*_names(names[0], tables), "lost") if len(names) == LEVELS - 1 else (f"d{len(names) - 1}",)
+        return DirectoryContent(is_dataset=False, below=tuple(f"{directory}/{name}" for name in below))
 
     sound = LocationContent(
         StorageKind.DATASET, version=7, rows=1_000_000, bytes=2**30, fragments=8, committed=_COMMITTED
     )
     setattr(storage, "classify_directory", classify_directory)  # noqa: B010 - not the signature that mypy knows
+    setattr(storage, "latest_state", lambda *_: "7")  # noqa: B010
     setattr(storage_probe, "probe", lambda *_: sound)  # noqa: B010
