@@ -179,7 +179,7 @@ class FileListing:
         self._sessions: dict[str, Any] = {}
         self._states_elsewhere: dict[Key, _FileState] = {}
         self._contents: dict[tuple[Key, ...], tuple[bool, Mapping[Key, int]]] = {}
-        self._states_of_footers: dict[Key, _FileState] = {}
+        self._content_states: dict[Key, _FileState] = {}
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -321,6 +321,7 @@ class FileListing:
                 state[part.deletion] = _FileState.SHORT
             needed.owners.update((_display_name(key), part.fragment.fragment_id) for key in blobs)
             state |= self._states_of(blobs)
+            state |= {key: self._content_states[key] for key in part.data if key in self._content_states}
         return LostFiles(
             *(
                 tuple(sorted(_display_name(key) for key, file_state in state.items() if file_state is kind))
@@ -335,7 +336,7 @@ class FileListing:
             keys = [key for position in unreadable for key in needed.parts[position].data]
         except BackendError as error:
             self.problem, keys = str(error), []
-        self._states_of_footers.update(dict.fromkeys(keys, _FileState.DAMAGED))
+        self._content_states.update(dict.fromkeys(keys, _FileState.DAMAGED))
 
     def _check_footers(self, needed: NeededFiles, state: Mapping[Key, _FileState]) -> Mapping[Key, _FileState]:
         """Return the state of data and index files that have all their bytes, by their footers.
@@ -352,9 +353,9 @@ class FileListing:
                 files.update((("", path), None) for path in inside)
                 needed.owners.update((path, needed.owners[_display_name(folder)]) for path in inside)
         whole = [(key, size) for key, size in files.items() if state.get(key, _FileState.WHOLE) is _FileState.WHOLE]
-        unread = [item for item in whole if item[0] not in self._states_of_footers]
-        self._states_of_footers.update(in_parallel(self._check_footer, unread, _AT_ONCE))
-        return {key: self._states_of_footers[key] for key, _ in whole}
+        unread = [item for item in whole if item[0] not in self._content_states]
+        self._content_states.update(in_parallel(self._check_footer, unread, _AT_ONCE))
+        return {key: self._content_states[key] for key, _ in whole}
 
     def _check_footer(self, item: tuple[Key, int | None]) -> tuple[Key, _FileState]:
         """Return the state of a file by its footer; WHOLE if storage does not answer, or does not say where it ends."""
@@ -408,6 +409,8 @@ class FileListing:
                     for blob, end in chain(_blob_file_sizes(part.fragment, key, column).items(), named):
                         if blob is not None:
                             ends[blob] = max(end, ends.get(blob, 0))
+        except (InvalidTableStateError, InternalError):
+            self._content_states.update((key, _FileState.DAMAGED) for key, _ in columns)
         except BackendError as error:
             self.problem = str(error)
         self._contents[known] = is_readable, ends

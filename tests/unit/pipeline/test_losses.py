@@ -207,9 +207,11 @@ def test_damage_that_leaves_the_bytes_is_found_by_footers(
     assert (found(place), found(place, Depth.FOOTERS)) == ([], rules)
 
 
-def test_descriptors_of_blobs_are_read_from_no_damaged_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_in_footer", [True, False])
+def test_descriptors_of_blobs_are_read_from_no_damaged_file(is_in_footer: bool, tmp_path: Path) -> None:
     place = SHAPES["with_blobs"](tmp_path)
-    overwrite(one(place, "data/*.lance"), -12, b"\xff")
+    data = one(place, "data/*.lance")
+    overwrite(data, *((-12, b"\xff") if is_in_footer else (-data.stat().st_size, b"\xff" * 300)))
     assert [found(place, depth) for depth in (Depth.FILES, Depth.FOOTERS)] == [[DAMAGED], [DAMAGED]]
 
 
