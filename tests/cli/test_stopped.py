@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.process import HUNG_SECONDS
+from tests.servers.require import missing
 from tests.servers.scripted import Request, scripted
 from tests.writing import write_manifest
 
@@ -132,6 +135,8 @@ def test_a_plan_that_is_stopped_says_so(tmp_path: Path, number: signal.Signals) 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
 def test_an_audit_that_is_stopped_says_so(engine: str, tmp_path: Path) -> None:
+    if engine == "spark" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        missing("Java is not installed")
     asked, go_on = threading.Event(), threading.Event()
 
     def answer(request: Request) -> tuple[int, object]:
