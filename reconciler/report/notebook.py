@@ -72,7 +72,8 @@ def audit(
         spark: the session to work in; None for this process.
         rules: the names of the rules to apply.
         depth: ``quick`` reads the latest version of each dataset, ``files`` also lists its files, ``footers`` also
-            reads the ends of data and index files, ``rows`` also reads all rows.
+            reads the ends of data and index files, ``rows`` also reads all rows, in other processes: in a script, call
+            this below ``if __name__ == "__main__":``.
         limits: thresholds of the rules by name, such as ``small_fragments``.
         stale_after: the age from which a table's last commit is stale, None for no age.
         parallelism: how many requests each task has in flight at a catalog.

@@ -26,15 +26,15 @@ def unreadable_fragments(location: str, options: Mapping[str, str], version: int
 
     Raises:
         PermissionDeniedError, ServiceUnavailableError: as for :func:`translated`.
+        InternalError: no process can be started.
     """
-    import multiprocessing
-    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     with _turns:
         pool = _idle.pop() if _idle else None
         try:
             for position in range(fragments):
-                pool = pool or ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+                pool = pool or _new_pool()
                 try:
                     is_readable = pool.submit(_is_readable, location, options, version, position).result()
                 except BrokenProcessPool:
@@ -43,6 +43,25 @@ def unreadable_fragments(location: str, options: Mapping[str, str], version: int
                     yield position
         finally:
             _idle.extend([pool] if pool is not None else [])
+
+
+def _new_pool() -> ProcessPoolExecutor:
+    """Start a process.
+
+    Raises:
+        InternalError: it ends at once, as in a script that calls an audit when it is imported.
+    """
+    import multiprocessing
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    try:
+        pool.submit(os.getpid).result()
+    except BrokenProcessPool:
+        raise InternalError(
+            'the process that reads rows cannot be started: call the audit below `if __name__ == "__main__":`'
+        ) from None
+    return pool
 
 
 def _is_readable(location: str, options: Mapping[str, str], version: int, position: int) -> bool:
