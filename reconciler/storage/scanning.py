@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator, Mapping
 from threading import BoundedSemaphore
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _turns = BoundedSemaphore(os.cpu_count() or 1)
 _idle: list[ProcessPoolExecutor] = []
 """Pools of one process each, so that it is known which fragment has ended one."""
+atexit.register(_idle.clear)  # while the modules that pools need are still there
 _last: dict[tuple[str, int, frozenset[tuple[str, str]]], Any] = {}
 
 
