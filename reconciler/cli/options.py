@@ -39,6 +39,9 @@ Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 """A decorator that adds options to a command."""
 
 
+_EXAMPLES = {"config": ", such as `root=./lake`"}
+
+
 def parse_pairs(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     """Return ``key=value`` arguments as a mapping; a click callback.
 
@@ -50,7 +53,9 @@ def parse_pairs(context: click.Context, parameter: click.Parameter, texts: tuple
         key, separator, value = text.partition("=")
         if not separator or not key:
             # The text may hold a secret, so the message leaves it out.
-            raise click.BadParameter("expected `key=value`", context, parameter)
+            raise click.BadParameter(
+                f"expected `key=value`{_EXAMPLES.get(parameter.name or '', '')}", context, parameter
+            )
         pairs[key] = value
     return pairs
 
@@ -264,7 +269,9 @@ class CatalogSource:
         manifest = self.load()
         for missing in missing_roots(manifest, selected_catalogs(manifest, select)[1]):
             if self.impl is not None:
-                raise ConfigError(f"{missing} Nothing was read; the first `lancens apply` of a manifest creates it.")
+                raise ConfigError(
+                    f"{missing} Nothing was read. Check the path; `lancens apply` of a manifest creates a new root."
+                )
             print_line(missing, err=True)
         return manifest
 

@@ -24,8 +24,19 @@ from reconciler.model.errors import LancensError, PlanFileError
 from reconciler.model.json_encoding import encode_json
 
 
+def _expect_target(_: click.Context, __: click.Parameter, target: str | None) -> str:
+    if target is None:
+        raise click.UsageError(
+            "name a saved plan, a run of `lancens runs`, or an address such as lake/features/users; `lancens list` "
+            "shows all that is live"
+        )
+    return target
+
+
 @click.command("show", cls=GroupedCommand)
-@click.argument("target", metavar="PLAN|RUN|ADDRESS", shell_complete=complete_target)
+@click.argument(
+    "target", required=False, metavar="PLAN|RUN|ADDRESS", callback=_expect_target, shell_complete=complete_target
+)
 @manifest_options
 @plan_view_options
 @journal_option

@@ -35,6 +35,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.column_renames import rename_problem
 from reconciler.model.columns import COMMENT, Column, Schema
 from reconciler.model.desired import Source
+from reconciler.model.errors import Problem
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 BlockT = TypeVar("BlockT", bound=Block)
@@ -70,6 +71,8 @@ _EXPECTED = {
 }
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
+# Each value below these keys is text, where null of YAML is mostly a value that was forgotten.
+_TEXTS = frozenset({"metadata", "properties"})
 # Values of these keys are names, which are shown: they cannot be secrets.
 _NEVER_SECRET = frozenset(
     {
@@ -130,6 +133,7 @@ class BlockReader:
         self._unresolved: set[Position] = set()
         self._schemas: MappingOf[str, Schema | None] | None = {}
         self.traced_address = traced
+        self.warnings: dict[Position, Problem] = {}
         self.origins: dict[str, tuple[str, Source]] = {}
 
     def record_origins(self, block: Node, merged: Node) -> None:
@@ -273,6 +277,10 @@ class BlockReader:
         if isinstance(node, Sequence):
             return [self._plain(item, key) for item in node]
         if node.is_null:
+            if key in _TEXTS and property_key:
+                written = f"null, and is written as the text `{node.text}`" if node.text else "empty, and is written so"
+                message = f"`{property_key}` in `{key}` is {written}; quote it, or leave the key out"
+                self.warnings[node.key_position] = self.problems.source(node.key_position).problem(message)
             return NullText(node.text)
         if "${" not in node.text or key in _VERBATIM:
             return node.text

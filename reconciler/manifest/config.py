@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.manifest.policy import is_file_option
 from reconciler.manifest.variables import (
@@ -17,7 +17,7 @@ from reconciler.manifest.variables import (
     rebase,
 )
 from reconciler.model import locations
-from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, plain_key, read_config
+from reconciler.model.backend_config import EMPTY, BackendConfig, ConfigProblem, known_keys, plain_key, read_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
@@ -126,6 +126,12 @@ class ConfigText:
         """Return the configuration in ``properties``, None where it has errors, and the errors."""
         return read_config(self.implementation.config_model, self.impl, properties)
 
+    def _naming_empty(self, problem: ConfigProblem) -> ConfigProblem:
+        """Return a problem that names the placeholder which stands for an empty value, if one does."""
+        written = next((as_written(entry.template) for entry in self.entries if entry.key == problem.key), "")
+        named = f"`{written}` is empty; give it a value"
+        return replace(problem, message=problem.message.replace(EMPTY, named)) if written else problem
+
     def _at_sources(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
         sources = {entry.key: entry.source for entry in self.entries}
         return [
@@ -168,7 +174,7 @@ class ConfigText:
             secrets |= hidden
             if is_sensitive(entry.key, text):
                 secrets.add(text)
-        problems = problems or self._at_sources(self.read(properties)[1])
+        problems = problems or self._at_sources(map(self._naming_empty, self.read(properties)[1]))
         if problems:
             raise ManifestError(problems)
         return ResolvedConfig(

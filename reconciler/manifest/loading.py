@@ -228,6 +228,7 @@ class _Loader:
     def _warnings(self, variables: MappingOf[str, str], catalogs: MappingOf[str, ManifestCatalog]) -> Iterator[Problem]:
         """Yield what the manifest may hold, and mostly holds by mistake."""
         yield from self._check_unused(variables)
+        yield from self._blocks.warnings.values()
         if not catalogs:
             yield self._problems.source(entries_of(self._content.root)["catalogs"].key_position).problem(
                 "`catalogs` is empty, so there is nothing to plan; name one, such as "

@@ -16,8 +16,10 @@ STATEMENT = "`{% … %}` belongs to another tool; lancens has no conditions and 
 _MARK = "\0"
 """Stands in a line before the character at which libyaml gave up."""
 
-# What a flow block cannot hold unquoted: a placeholder, and a type with brackets.
-_UNQUOTED = r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
+# What a flow block cannot hold unquoted: a value with a placeholder, and a type with brackets.
+_PLACED = r"(?<![\w\"'])[^\s,{}\[\]\"']*\$\{[^}]*\}?[^\s,}\]]*"
+_TYPE = r"(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
+_UNQUOTED = f"{_PLACED}|{_TYPE}"
 _OTHER_BLANK = re.compile(r" *([^\S \t])")
 _ANYWHERE = {
     re.compile(r"^(?:(?:<{7}|\|{7}|>{7})(?: |\r?$)|={7}\r?$)", re.MULTILINE): (
@@ -79,6 +81,8 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> SyntaxFault:
     began = error.context_mark
     start = (began.line + 1, began.column + 1) if began else None
     is_reserved = start is not None and _line_at(lines, start[0])[start[1] - 1 : start[1]] in _RESERVED
+    if start is not None and (closes := _closes_another(lines, start, (line, column))) is not None:
+        return closes
     cause = None if is_reserved else _cause_in_line(_line_at(lines, line), column)
     if cause is not None:
         return SyntaxFault(line, column, cause)
@@ -132,6 +136,17 @@ def _cause_from_start(lines: Sequence[str], start: tuple[int, int], end: tuple[i
         return SyntaxFault(blank, 1, _cause_in_line(_line_at(lines, blank), 1) or "")
     begins_line = start[0] < end[0] and broken.strip() and not broken[: end[1] - 1].strip()
     return SyntaxFault(*end, _misplaced(at, broken[end[1] - 1])) if begins_line else None
+
+
+def _closes_another(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> SyntaxFault | None:
+    """Return that what opens at ``start`` is open where another bracket closes at ``end``; None if it is not."""
+    opening, closing = (_line_at(lines, line)[column - 1 : column] for line, column in (start, end))
+    if opening not in _CLOSING or closing not in _CLOSING.values() or closing == _CLOSING[opening]:
+        return None
+    at = f"{end[0]}:{end[1]}"
+    return SyntaxFault(
+        *start, f"`{opening}` is not closed; a `{_CLOSING[opening]}` is missing before the `{closing}` at {at}"
+    )
 
 
 def _misplaced(first: str, broken: str) -> str:

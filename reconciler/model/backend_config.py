@@ -97,6 +97,7 @@ _OPTIONS = {
     "path_style_access": "virtual_hosted_style_request: false",
 }
 """pylance's names of options that Hadoop and Iceberg name otherwise."""
+EMPTY = "it is empty; write a value"
 _MOST_HINTS = 100  # each takes a search, and a hostile file could have a million unknown keys
 
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
@@ -287,7 +288,7 @@ def _replacement(model: type[BackendConfig], key: str) -> str | None:
 def _plain_message(detail: ErrorDetails) -> str:
     """Return the message for an invalid value in the words of lancens, not of pydantic."""
     if detail["type"] == "string_too_short" and detail["ctx"]["min_length"] == 1:
-        return "it is empty; expected text"
+        return EMPTY
     expected = _EXPECTATIONS.get(detail["type"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")

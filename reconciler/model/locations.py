@@ -200,12 +200,14 @@ _S3_NAME = re.compile(r"aws[a-z-]*:s3:::([^?#]+)")
 _BUCKETS = _S3_SCHEMES | {"gs"}
 _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
 
-HOME_IS_KEPT = "`~` is not replaced; write the whole path, or `${env:HOME}`"
+HOME_IS_KEPT = '`~` is not replaced; write the whole path, or `"${env:HOME}/…"`'
 
 _UNRENDERED = re.compile(
     r"(?P<template>\{\{.*?\}\}|<%.*?%>)"
     r"|(?:^|(?<=/))(?:(?P<shell>\$\{?(?P<name>[A-Za-z_]\w*)\}?)(?=/|$)|(?P<windows>%[A-Za-z_]\w*%)(?=[/\\]|$))"
 )
+
+_ENVIRONMENT_CALL = re.compile(r"\benv(?:_var)?\b\W*([A-Za-z_]\w*)")
 
 
 def foreign_text(location: str) -> str | None:
@@ -217,14 +219,18 @@ def foreign_text(location: str) -> str | None:
     '`$ROOT` is not replaced; write `${env:ROOT}`'
     >>> foreign_text("%ROOT%/lake")
     '`%ROOT%` is not replaced; write `${var:NAME}`'
+    >>> foreign_text("{{ env_var('ROOT') }}")
+    "`{{ env_var('ROOT') }}` is not replaced; write `${env:ROOT}`"
     >>> foreign_text("s3://lake/%C3%A9%20x%20y/%2E%2E/b")
     """
     if location.startswith("~/"):
-        return HOME_IS_KEPT
+        return HOME_IS_KEPT.replace("/…", location.removeprefix("~"))
     unrendered = _UNRENDERED.search(location)
     if unrendered is not None:
         name = unrendered["name"] or "NAME"
-        kind = "env" if unrendered["shell"] else "var"
+        if (of_environment := _ENVIRONMENT_CALL.search(unrendered[0])) is not None:
+            name = of_environment[1]
+        kind = "env" if unrendered["shell"] or of_environment else "var"
         return f"`{unrendered[0]}` is not replaced; write `${{{kind}:{name}}}`"
     if _WINDOWS_DRIVE.match(location) and os.name != "nt":
         return "a path of Windows, which is a relative one here; write the path of this machine"

@@ -17,7 +17,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
-from reconciler.model.names import Identifier, Scope, folded, selecting
+from reconciler.model.names import Identifier, Scope, address, folded, selecting
 from reconciler.operations.probes import Probes
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reconciler.operations.connections import Connection
 
 
+_MOST_MEANT = 3
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 _NOT_PROBED = Storage(StorageKind.UNKNOWN)
 
@@ -324,14 +325,29 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
         unmatched = {pattern: None for pattern in unmatched if scopes[pattern] not in matched}
     for pattern in unmatched:
         path = pattern.replace(".", "/")
-        with_catalog = f"`{path}`, or CATALOG/{path}" if path.count("/") > 1 else f"CATALOG/{path}"
+        with_catalog = f"`{path}`, or CATALOG/{path}" if path.count("/") > 1 else f"CATALOG/{path}, or `**/{path}`"
         names = {source.desired.name for source, _ in catalogs}
         hint = f"; a glob begins with the catalog: {with_catalog}"
         if pattern.strip("/") != pattern:
             hint = "; an address neither begins nor ends with a slash"
         elif "/" in pattern:
             hint = "" if pattern.partition("/")[0] in names else "; a glob begins with a catalog of the manifest"
+        if meant := _addresses_that_end_with(path, catalogs):
+            hint = f"; did you mean {' or '.join(f'`{each}`' for each in meant)}?"
         raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
+
+
+def _addresses_that_end_with(path: str, catalogs: Collection[tuple[CatalogInput, LiveTables]]) -> list[str]:
+    """Return the addresses that end with a path of names, or else with its last name; none if there are many."""
+    addresses = [
+        address(source.desired.name, identifier)
+        for source, _ in catalogs
+        for identifier in chain(source.desired.namespaces, source.desired.tables, source.live.namespaces)
+    ]
+    for end in dict.fromkeys((path, path.rpartition("/")[2])):
+        if meant := [*dict.fromkeys(each for each in addresses if f"/{each}".endswith(f"/{end}"))]:
+            return meant if len(meant) <= _MOST_MEANT else []
+    return []
 
 
 def find_possible_locations(

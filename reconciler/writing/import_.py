@@ -214,7 +214,9 @@ def import_with_counts(
             live.owner = identity.owner(live.name)
         missing = _missing_root_message(lives[0]) if is_service else None
         if missing is not None:
-            raise ConfigError(f"{missing} Nothing was written; the first `lancens apply` of a manifest creates it.")
+            raise ConfigError(
+                f"{missing} Nothing was written. Check the path; `lancens apply` of a manifest creates a new root."
+            )
         return _manifest_text(identity, lives, options)
 
 

@@ -30,6 +30,7 @@ MANIFEST = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: 
         (HEAD + "    config:\n\troot: ./lake\n", "7:1: a tab; YAML indents with spaces"),
         (HEAD + "    config: {root: {{ root }}}\n", "belongs to another tool; write `${var:name}`"),
         (HEAD + "    config: {root: ./{{ root }}/x}\n", "write `${var:name}`, in double quotes"),
+        (HEAD + "    config: {root: \"{{ env_var('X') }}\"}\n", "is not replaced; write `${env:X}`"),
         (HEAD + "    config: {root: !Env X}\n", "`${env:NAME}` reads the environment"),
         (HEAD + "    tables: {<<: {a: {}}}\n", "a merge key `<<`; expected the keys themselves"),
         (HEAD.replace("dir", "glue") + "    config: {aws_region: x}\n", "unknown key `aws_region`; write `region`"),
@@ -39,7 +40,7 @@ MANIFEST = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: 
             HEAD + "    tables: {a: {schema: [{name: e, type: decimal128(10, 2)}]}}\n",
             "inside `{…}`, a type that has a comma must be quoted",
         ),
-        (HEAD + "    config: {root: ~/lake}\n", "`~` is not replaced; write the whole path, or `${env:HOME}`"),
+        (HEAD + "    config: {root: ~/lake}\n", '`~` is not replaced; write the whole path, or `"${env:HOME}/'),
         (HEAD + "    config: {root: ./lancens.yaml}\n", "it is a file; expected a directory"),
         (HEAD + "    tables: {a: {description: x}}\n", "expected `properties: {description: …}`"),
         (HEAD + "    tables: {a: {comment: x}}\n", "`comment` in table lake/a; expected `properties: {comment: …}`"),
@@ -75,7 +76,10 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("apply", ""), "the argument after apply is empty"),
         (("plan", "-o", ""), "the argument after -o is empty"),
         (("audit", "--out="), "--out is empty"),
-        (("plan", "--select", "a.b"), "a glob begins with the catalog: CATALOG/a/b"),
+        (("plan", "--select", "a.b"), "a glob begins with the catalog: CATALOG/a/b, or `**/a/b`"),
+        (("plan", "--select", "lake/no/a"), "did you mean `lake/a`?"),
+        (("show",), "`lancens list` shows all that is live"),
+        (("audit", "--config", "./lake"), "expected `key=value`, such as `root=./lake`"),
         (("plan", "-o", "lancens.yaml"), "must end in .json: pass -o lancens.json"),
         (("plan", "-o", "tfplan"), "must end in .json: pass -o tfplan.json"),
         (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
@@ -126,6 +130,12 @@ def test_a_command_line(
 def test_no_variable_of_the_environment_can_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     assert lancens(capsys, "validate", "--allow-env", "").code == 0
     assert lancens(capsys, "validate", "--allow-env=").code == 0
+
+
+def test_a_variable_without_a_text_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lancens.yaml").write_text(HEAD + "    config: {root: '${var:where}'}\n")
+    ran = lancens(capsys, "plan", "--var", "where=")
+    assert (ran.code, "config: `root`: `${var:where}` is empty; give it a value" in ran.err) == (1, True)
 
 
 def test_another_name_of_the_manifest_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -385,7 +385,8 @@ class IcebergBackend(HttpBackend):
         names = [*self.config.warehouse_names, *sorted(unconfigured)]
         if not names:
             raise errors.InvalidInputError(
-                "iceberg: no warehouse is named, and the service cannot list them; name them in `warehouses`"
+                "iceberg: no warehouse is named, and the service cannot list them; write `warehouses: NAME` into the "
+                "catalog's `config`, and several as `NAME,NAME`"
             )
         return names
 

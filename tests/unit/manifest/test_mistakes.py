@@ -41,6 +41,14 @@ def message_of(path: Path) -> str:
         ),
         (HEAD + "  lake: {impl: dir config: {root: x}}\n", "4:26: expected `,` or `}` before this"),
         (HEAD + "  lake: {impl: dir}}\n", "4:20: `}` closes nothing"),
+        (
+            LAKE + "    tables: {t: {schema: [{name: a, type: string}}}\n",
+            "7:26: `[` is not closed; a `]` is missing before the `}` at 7:50",
+        ),
+        (
+            HEAD + "  lake: {impl: dir, config: {root: s3://b/${env:X}/y}}\n",
+            '4:44: `s3://b/${env:X}/y` inside `{…}` must be quoted: "s3://b/${env:X}/y"',
+        ),
         (HEAD + '  lake:\n    impl: "dir\n', '5:11: the quote `"` is not closed'),
         (
             HEAD + '  lake:\n    impl: "dir" x\n',
@@ -201,7 +209,7 @@ def message_of(path: Path) -> str:
         ),
         (
             manifest("tables: {t: {location: ~/t}}"),
-            "7:28: `location` in table lake/t: `~` is not replaced; write the whole path, or `${env:HOME}`",
+            '7:28: `location` in table lake/t: `~` is not replaced; write the whole path, or `"${env:HOME}/t"`',
         ),
         (
             manifest("tables: {t: {maintain: {indices: {a: {type: btree}}}}}"),
@@ -354,6 +362,13 @@ def test_a_secret_in_the_manifest_is_a_warning(write: Write) -> None:
         "config: `auth_token` is written out for every reader of this file; write `${env:NAME}` or `${file:PATH}`"
     )
     assert "abc" not in str(warning)
+
+
+def test_a_forgotten_value_of_a_property_is_a_warning(write: Write) -> None:
+    empty, null = load(write(lancens=manifest("tables: {t: {properties: {owner: , team: ~, name: ''}}}"))).warnings
+
+    assert str(empty).endswith("`owner` in `properties` is empty, and is written so; quote it, or leave the key out")
+    assert "`team` in `properties` is null, and is written as the text `~`" in str(null)
 
 
 @pytest.mark.parametrize(
