@@ -38,7 +38,7 @@ class Model:
     ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change. ``protected``
     are the tables of the manifest that it does not give up, ``watched`` those of others that a policy has changed.
     ``tags`` are those of the manifests, by the name of the dataset, and ``labelled`` the datasets that others have
-    tagged.
+    tagged. ``moved`` says of each table of the last manifest whether its data had moved.
     """
 
     def __init__(self, target: Target, room: Room, before: tuple[Existing, ...] = ()) -> None:
@@ -51,6 +51,7 @@ class Model:
         self._watched: set[str] = set()
         self._tags: dict[str, dict[str, int]] = {}
         self._labelled: set[str] = set()
+        self._moved: dict[str, bool] = {}
         self.foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
         for one in before:
             if one.kind not in ("foreign", "release"):
@@ -61,6 +62,7 @@ class Model:
         other = copy(self)
         for name in ("_theirs", "_ours", "_drifted", "_tags"):
             setattr(other, name, {key: dict(values) for key, values in getattr(self, name).items()})
+        other._moved = dict(self._moved)
         for name in ("_protected", "_watched", "_labelled"):
             setattr(other, name, set(getattr(self, name)))
         return other
@@ -232,6 +234,9 @@ class Model:
         if prune == "never":
             for key in self._ours.keys() - asked.keys():
                 self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key), **self._drifted.pop(key, {})}
+        moved = {self._key("table", path): table.moved for path, table in wanted.tables.items()}
+        marked |= {key for key in moved if moved[key] != self._moved.get(key, moved[key])}  # relocated
+        self._moved = moved
         others = {key for key in asked if key not in marked and self._is_equal(key, asked[key])}
         self._ours |= {key: dict(values) for key, values in asked.items() if key not in blocked | others}
 
