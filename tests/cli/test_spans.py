@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _COMMANDS = """
 import sys
 from reconciler.cli import main
@@ -36,6 +38,7 @@ for arguments in (["plan"], ["plan", "s3cret-name.yaml"]):
 MANIFEST = "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, namespaces: {a: {}}}\n"
 
 
+@pytest.mark.end_to_end
 def test_spans_are_made_where_the_process_asks_for_them(tmp_path: Path) -> None:
     (tmp_path / "lancens.yaml").write_text(MANIFEST)
     command = [sys.executable, "-c", _COMMANDS]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.end_to_end
+
 HEAVY = {"lance", "boto3", "botocore", "thrift", "pyspark", "deepdiff", "pyarrow", "rich", "jinja2", "requests"}
 QUICKSTART = Path(__file__).parents[2] / "examples/quickstart/lancens.yaml"
 

@@ -21,6 +21,8 @@ import yaml
 from reconciler.backends import memory, registry
 from tests.cli.running import Ran, lancens
 
+pytestmark = pytest.mark.end_to_end
+
 ENVIRONMENTS = ("dev", "test", "prod")
 SPACE = "${var:env}_"
 _ADVISED = 3

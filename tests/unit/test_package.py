@@ -83,6 +83,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return checkout, dist
 
 
+@pytest.mark.end_to_end
 def test_the_wheel_holds_the_whole_package_and_nothing_else(built: tuple[Path, Path]) -> None:
     checkout, dist = built
     [wheel] = dist.glob("*.whl")
@@ -91,6 +92,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(built: tuple[Path, P
     assert names == {str(path.relative_to(checkout)) for path in (checkout / "reconciler").rglob("*") if path.is_file()}
 
 
+@pytest.mark.end_to_end
 def test_the_sdist_holds_the_tests_and_the_documentation(built: tuple[Path, Path]) -> None:
     _, dist = built
     [sdist] = dist.glob("*.tar.gz")

@@ -79,6 +79,7 @@ def test_the_commands_page_names_every_command() -> None:
     assert [name for name in _COMMANDS if f"`lancens {name}" not in page] == []
 
 
+@pytest.mark.end_to_end
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     shutil.copytree(DOCS, tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
