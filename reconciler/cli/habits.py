@@ -15,6 +15,11 @@ _INSTALLED = "leave it out: lancens installs no plugins and keeps no state"
 _MANIFEST = "name the manifest or its folder as an argument: `lancens {command} PATH`"
 _SELECT = "write `--select CATALOG/NAMESPACE/TABLE`"
 _SELECT_BELOW = "write `--select CATALOG/NAMESPACE/**`"
+_SELECT_CATALOG = "write `--select 'CATALOG/**'`"
+_SELECTING = frozenset({_SELECT, _SELECT_BELOW, _SELECT_CATALOG})
+_GLOB = "write the glob as an argument: `lancens {command} 'CATALOG/**'`"
+_TAKE_GLOBS = frozenset({"list", "release"})
+_WHOLE = "leave it out: `lancens {command}` takes whole manifests"
 _APPLY = "write `lancens apply`"
 _PLAN = "write `lancens plan`"
 _RUNS = "write `lancens runs`"
@@ -23,8 +28,8 @@ _LIST = "`lancens list` prints live tables, `lancens show ADDRESS` one of them"
 _FORMATTER = "the manifest is YAML: any formatter of YAML may be used, and `lancens validate` checks it"
 _REMOVE = "`absent: true` in a block plans the removal of its entry; no data is deleted"
 _REMOVE_ALL = (
-    "`absent: true` in a block, or deleting the block under `prune: owned`, plans its removal; no command removes "
-    "everything, and no data is deleted"
+    "a block `NAME: {absent: true}`, or no block under `prune: owned` of the catalog, plans its removal; no command "
+    "removes everything, and no data is deleted"
 )
 _NO_REVISIONS = f"{_APPLY}: it brings catalogs to the state of the manifest, without revisions"
 _EDIT = "change the manifest: `lancens plan` shows the difference"
@@ -47,7 +52,7 @@ COMMANDS: Mapping[str, str] = {
     "graph": "`lancens plan` prints changes in the order of apply, which finds what depends on what",
     "providers": "`lancens doctor` prints each catalog's service",
     **dict.fromkeys(("describe", "explain", "cat", "info"), _SHOW),
-    "diff": f"{_PLAN}; `lancens drift` only tells whether the catalogs differ",
+    "diff": f"{_PLAN}; `lancens drift` also exits with 2 if the catalogs differ",
     "preview": _PLAN,
     **dict.fromkeys(("up", "deploy", "run", "build", "sync", "push", "reconcile"), _APPLY),
     "create": f"{_APPLY}: it creates what the manifest names and the catalog lacks",
@@ -87,7 +92,7 @@ OPTIONS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("--target", "--models", "--table", "-s", "-l"), _SELECT),
     **dict.fromkeys(("--namespace", "-n"), _SELECT_BELOW),
-    **dict.fromkeys(("--catalog", "--database"), "write `--select 'CATALOG/**'`"),
+    **dict.fromkeys(("--catalog", "--database"), _SELECT_CATALOG),
     **dict.fromkeys(("-o", "--out", "--output"), _OUTPUT),
     "--json": "write `--format json`",
     "--dry-run": "`lancens plan` changes nothing",
@@ -118,7 +123,7 @@ OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("--continue-on-error", "--keep-going", "--ignore-errors", "--fail-fast", "-k"), _GOES_ON),
     "--exit-code": "`lancens drift` exits with 2 if the catalogs differ, as `lancens plan --detailed-exitcode` does",
     "--compact-warnings": "leave it out",
-    "--select": "write the glob as an argument: `lancens {command} 'CATALOG/**'`",
+    "--select": _SELECT,
     **dict.fromkeys(
         ("--format", "--html", "--markdown", "--csv", "--sarif"),
         "plan, list and show have `--format`; `lancens audit --out DIR` writes HTML, JSON and SARIF",
@@ -161,4 +166,6 @@ def option_hint(argument: str, command: str | None, known: Collection[str]) -> s
     if name == "-o" and "--out" in known:
         return "write `--out`"
     hint = OPTIONS.get(long)
+    if hint in _SELECTING and "--select" not in known:
+        hint = _GLOB if command in _TAKE_GLOBS else _WHOLE
     return hint and hint.replace("{command}", command or "plan")

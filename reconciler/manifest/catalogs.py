@@ -272,7 +272,9 @@ class CatalogBlockReader:
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             shown = template if is_secret else locations.redact(location)
-            expected = f"expected a location under {self.catalog}'s root"
+            expected = (
+                f"expected a location under {self.catalog}'s root; other data needs a catalog with another `root`"
+            )
             self.blocks.problems.add_at(value.position, f"`location` in {subject} is {shown}, {expected}")
         return location
 

@@ -126,6 +126,8 @@ class Content:
             expected = "; a manifest is a *.yaml file, or a folder with some" if is_other else ""
             if is_other and _ADDRESS.fullmatch(shown_path):
                 expected += f"; `--select {shown_path}` takes the address of a table"
+            elif is_other and "/" not in shown_path:
+                expected += f"; an environment is a file of variables: `--var-file {shown_path}.vars.yaml`"
             self._problems.add_in_file(shown_path, f"cannot be read: {error}{expected}")
             return None
 

@@ -93,7 +93,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
     "ColumnBlock": {
         **dict.fromkeys(("data_type", "dtype"), "write `type`"),
         **dict.fromkeys(("field", "column", "key"), "write `name`"),
-        **dict.fromkeys(("not_null", "required"), "write `nullable: false`"),
+        **dict.fromkeys(("not_null", "required"), "write `nullable: false`, or nothing for a column that may be null"),
         "optional": "write `nullable: true`",
         "null": "write `nullable`",
         "default": "leave it out: Lance columns have no default values",

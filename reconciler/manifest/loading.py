@@ -181,13 +181,14 @@ class _Loader:
         """
         if not root and not self._problems:
             self._problems.add_in_file(
-                self._problems.files[0].name, "the manifest has no keys; `lancens init -o FILE` writes a manifest"
+                self._problems.files[0].name,
+                "the manifest has no keys; delete the file, and `lancens init -o FILE` writes one",
             )
             self._problems.raise_if_any()
         kind = foreign_file(root, ManifestFile.model_fields) if root else None
         if kind is not None:
             position = next(iter(root.values())).key_position
-            self._problems.add_at(position, f"{kind}, not a manifest of lancens; `lancens init -o FILE` writes one")
+            self._problems.add_at(position, f"{kind}, not a manifest of lancens; `lancens init -o NEW.yaml` writes one")
             self._problems.raise_if_any()
 
     def _add_mirrors(

@@ -20,6 +20,7 @@ _MARK = "\0"
 _PLACED = r"(?<![\w\"'])[^\s,{}\[\]\"']*\$\{[^}]*\}?[^\s,}\]]*"
 _TYPE = r"(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]|(?<=type: )\w+<[^\"}]{,99}: [^\"}]{,99}>"
 _UNQUOTED = f"{_PLACED}|{_TYPE}"
+_ESCAPE = "a backslash in double quotes begins an escape; write it twice, or use single quotes"
 _OTHER_BLANK = re.compile(r" *([^\S \t])")
 _ANYWHERE = {
     re.compile(r"^(?:(?:<{7}|\|{7}|>{7})(?: |\r?$)|={7}\r?$)", re.MULTILINE): (
@@ -36,7 +37,8 @@ _IN_LINE = {
     re.compile(rf"{_MARK}\t|^{_MARK}?\t"): "a tab; YAML indents with spaces",
     re.compile(r"[^\S \t\r]"): "a blank that is no space ({code}); YAML has spaces only",
     re.compile(rf"([}}\]])[ ,;]*{_MARK}[,;]?[^}}\],;]*$"): r"text after `\1`, which ends the value; delete it",
-    re.compile(rf"{_MARK}\\"): "a backslash in double quotes begins an escape; write it twice, or use single quotes",
+    re.compile(rf"{_MARK}\\"): _ESCAPE,
+    re.compile(rf"\\[xuU][0-9a-fA-F]{{,7}}{_MARK}"): _ESCAPE,
     re.compile(rf"{_MARK}([}}\]])"): r"`\1` closes nothing",
     re.compile(rf"[\"']\s*{_MARK}"): (
         "text after a closing quote; quote the whole value, or close the quote that is open above"

@@ -221,8 +221,14 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         "outside of the root",
         manifest("tables: {t: {location: s3://b/t}, u: {location: /lake/../t}}", "dir", "{root: /lake}"),
         [
-            f"{L}:7:28: `location` in table lake/t is s3://b/t, expected a location under lake's root",
-            f"{L}:7:53: `location` in table lake/u is /lake/../t, expected a location under lake's root",
+            (
+                f"{L}:7:28: `location` in table lake/t is s3://b/t, expected a location under lake's root; other data "
+                "needs a catalog with another `root`"
+            ),
+            (
+                f"{L}:7:53: `location` in table lake/u is /lake/../t, expected a location under lake's root; other "
+                "data needs a catalog with another `root`"
+            ),
         ],
     ),
     # ---- schemas

@@ -13,7 +13,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "empty file",
         "",
-        [f"{L}: the manifest has no keys; `lancens init -o FILE` writes a manifest"],
+        [f"{L}: the manifest has no keys; delete the file, and `lancens init -o FILE` writes one"],
     ),
     (
         "broken flow",

@@ -49,6 +49,10 @@ def message_of(path: Path) -> str:
             HEAD + "  lake: {impl: dir, config: {root: s3://b/${env:X}/y}}\n",
             '4:44: `s3://b/${env:X}/y` inside `{…}` must be quoted: "s3://b/${env:X}/y"',
         ),
+        (
+            HEAD + '  lake:\n    config: {root: "C:\\Users"}\n',
+            "5:25: a backslash in double quotes begins an escape; write it twice, or use single quotes",
+        ),
         (HEAD + '  lake:\n    impl: "dir\n', '5:11: the quote `"` is not closed'),
         (
             HEAD + '  lake:\n    impl: "dir" x\n',
@@ -114,12 +118,12 @@ def message_of(path: Path) -> str:
             ),
         ),
         ("data: {a: b\n", "1:7: `{` is not closed; a `,` or `}` is missing before line 2"),
-        ("# later\n", " the manifest has no keys; `lancens init -o FILE` writes a manifest"),
+        ("# later\n", " the manifest has no keys; delete the file, and `lancens init -o FILE` writes one"),
         (
             '{"format_version": "1.0", "changes": []}\n',
             (
                 "1:2: a saved plan, which `lancens apply FILE` takes, not a manifest of lancens; `lancens init -o "
-                "FILE` writes one"
+                "NEW.yaml` writes one"
             ),
         ),
         (
@@ -170,7 +174,7 @@ def message_of(path: Path) -> str:
             "region: eu-west-1\n",
             (
                 "1:1: a file of variables, which `--var-file` takes, or of another tool, not a manifest of lancens; "
-                "`lancens init -o FILE` writes one"
+                "`lancens init -o NEW.yaml` writes one"
             ),
         ),
         (HEAD + "  lake: {impl: dir},\n    prune: never\n", "4:20: text after `}`, which ends the value; delete it"),
@@ -243,7 +247,7 @@ def message_of(path: Path) -> str:
         ),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {}\n",
-            "1:1: a Kubernetes resource, not a manifest of lancens; `lancens init -o FILE` writes one",
+            "1:1: a Kubernetes resource, not a manifest of lancens; `lancens init -o NEW.yaml` writes one",
         ),
         (manifest("root: x"), "7:5: unknown key `root` in catalog lake; write it in `config`: `config: {root: …}`"),
         (
