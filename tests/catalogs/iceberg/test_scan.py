@@ -364,7 +364,7 @@ def test_what_has_not_changed_is_not_sent_again(script: Scripted, connected: Ice
 def test_warehouses_have_to_be_named(script: Scripted) -> None:
     backend = IcebergBackend(endpoint=script.url)
     for scope in (EVERYTHING, Scope(("**/events",)), Scope(("w*/a",))):
-        with pytest.raises(InvalidInputError, match="name them in `warehouses`"):
+        with pytest.raises(InvalidInputError, match="write `warehouses: NAME`"):
             backend.scan(scope)
     assert set(backend.scan(Scope(("ware/a*", "ware/b"))).namespaces) == {("ware",)}
     assert set(backend.scan(ChildrenOf([("ware",)])).namespaces) == {("ware",)}
