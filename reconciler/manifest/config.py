@@ -17,7 +17,7 @@ from reconciler.manifest.variables import (
     rebase,
 )
 from reconciler.model import locations
-from reconciler.model.backend_config import EMPTY, BackendConfig, ConfigProblem, known_keys, plain_key, read_config
+from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, plain_key, read_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
@@ -129,8 +129,9 @@ class ConfigText:
     def _naming_empty(self, problem: ConfigProblem) -> ConfigProblem:
         """Return a problem that names the placeholder which stands for an empty value, if one does."""
         written = next((as_written(entry.template) for entry in self.entries if entry.key == problem.key), "")
-        named = f"`{written}` is empty; give it a value"
-        return replace(problem, message=problem.message.replace(EMPTY, named)) if written else problem
+        if not (written and problem.is_empty):
+            return problem
+        return replace(problem, message=f"`{problem.key}`: `{written}` is empty; give it a value")
 
     def _at_sources(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
         sources = {entry.key: entry.source for entry in self.entries}

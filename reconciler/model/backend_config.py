@@ -97,7 +97,6 @@ _OPTIONS = {
     "path_style_access": "virtual_hosted_style_request: false",
 }
 """pylance's names of options that Hadoop and Iceberg name otherwise."""
-EMPTY = "it is empty; write a value"
 _MOST_HINTS = 100  # each takes a search, and a hostile file could have a million unknown keys
 
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
@@ -105,10 +104,14 @@ ConfigT = TypeVar("ConfigT", bound=BackendConfig)
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One error in a configuration; ``key`` is as the user wrote it, None if a key is missing."""
+    """One error in a configuration; ``key`` is as the user wrote it, None if a key is missing.
+
+    ``is_empty``: its value is empty, and must not be.
+    """
 
     key: str | None
     message: str
+    is_empty: bool = False
 
 
 def _keys_of(name: str, field: FieldInfo) -> Iterator[str]:
@@ -251,7 +254,8 @@ def read_config(
                 problems.append(ConfigProblem(None, "; ".join(filter(None, parts))))
             else:
                 subject = f"`{written_keys.get(key, key)}`: " if key else ""
-                problems.append(ConfigProblem(written_keys.get(key), f"{subject}{_plain_message(detail)}"))
+                message = f"{subject}{_plain_message(detail)}"
+                problems.append(ConfigProblem(written_keys.get(key), message, _is_empty(detail)))
         return None, problems
     return (None, problems) if problems else (config, [])
 
@@ -285,10 +289,14 @@ def _replacement(model: type[BackendConfig], key: str) -> str | None:
     return model.elsewhere.get(key) or model.elsewhere.get(f"{key.partition('.')[0]}.*" if "." in key else key)
 
 
+def _is_empty(detail: ErrorDetails) -> bool:
+    return detail["type"] == "string_too_short" and detail["ctx"]["min_length"] == 1
+
+
 def _plain_message(detail: ErrorDetails) -> str:
     """Return the message for an invalid value in the words of lancens, not of pydantic."""
-    if detail["type"] == "string_too_short" and detail["ctx"]["min_length"] == 1:
-        return EMPTY
+    if _is_empty(detail):
+        return "it is empty; write a value"
     expected = _EXPECTATIONS.get(detail["type"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")

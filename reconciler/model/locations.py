@@ -200,7 +200,6 @@ _S3_NAME = re.compile(r"aws[a-z-]*:s3:::([^?#]+)")
 _BUCKETS = _S3_SCHEMES | {"gs"}
 _OTHER_SCHEMES = {"gcs": "gs", "google": "gs", "azure": "az", "adl": "az", "aws": "s3"}
 
-HOME_IS_KEPT = '`~` is not replaced; write the whole path, or `"${env:HOME}/…"`'
 
 _UNRENDERED = re.compile(
     r"(?P<template>\{\{.*?\}\}|<%.*?%>)"
@@ -208,6 +207,11 @@ _UNRENDERED = re.compile(
 )
 
 _ENVIRONMENT_CALL = re.compile(r"\benv(?:_var)?\b\W*([A-Za-z_]\w*)")
+
+
+def home_is_kept(below: str = "/…") -> str:
+    """Return that `~` does not stand for a home here, and what does for the path ``below`` it."""
+    return f'`~` is not replaced; write the whole path, or `"${{env:HOME}}{below}"`'
 
 
 def foreign_text(location: str) -> str | None:
@@ -224,7 +228,7 @@ def foreign_text(location: str) -> str | None:
     >>> foreign_text("s3://lake/%C3%A9%20x%20y/%2E%2E/b")
     """
     if location.startswith("~/"):
-        return HOME_IS_KEPT.replace("/…", location.removeprefix("~"))
+        return home_is_kept(location.removeprefix("~"))
     unrendered = _UNRENDERED.search(location)
     if unrendered is not None:
         name = unrendered["name"] or "NAME"

@@ -65,7 +65,7 @@ class DirConfig(BackendConfig):
             if _OTHER_HOST.match(root):
                 raise ValueError("a file: URI has the whole path after three slashes; write a path, such as ./lake")
             if "~" in local.parts:
-                raise ValueError(locations.HOME_IS_KEPT)
+                raise ValueError(locations.home_is_kept())
             if Path(local).is_file():
                 raise ValueError("it is a file; expected a directory")
             if Path(local, "_versions").is_dir():
