@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from reconciler.model import locations
 
-INTERVAL = "lance.auto_cleanup.interval"
+PREFIX = "lance.auto_cleanup."
+"""The prefix of all keys of the clean-up, which later pylance may add to."""
+
+INTERVAL = f"{PREFIX}interval"
 """The key of a dataset's configuration that turns the clean-up on."""
 
-_OLDER_THAN, _RETAIN = "lance.auto_cleanup.older_than", "lance.auto_cleanup.retain_versions"
+_OLDER_THAN, _RETAIN = f"{PREFIX}older_than", f"{PREFIX}retain_versions"
 
 KEYS = (INTERVAL, _OLDER_THAN, _RETAIN)
-"""All keys of the clean-up."""
+"""The keys that decide when the clean-up runs and what it removes."""
 
 UNBOUND_REMEDY = (
     "make the change yourself with pylance, which cleans up if the dataset is set to, or keep the data on this machine "

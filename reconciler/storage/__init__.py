@@ -2,14 +2,15 @@
 
 No other room opens datasets with pylance.
 
-Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns,
-branches and indices, has small fragments merged, has names, nullability and metadata of columns changed, or loses its
-auto clean-up. Tags are set, moved and removed.
+Nothing here deletes or overwrites data. A dataset or a clone is written only where nothing is; an existing one only
+gains columns, branches and indices, has small fragments merged, has names, nullability and metadata of columns changed,
+or loses its auto clean-up. Tags are set, moved and removed.
 """
 
 from __future__ import annotations
 
 from reconciler.model.locations import pylance_uri
+from reconciler.storage.cloning import FoundClone, clone_of, find_clone, read_base, write_clone
 from reconciler.storage.commits import (
     commit_first,
     commit_whole,

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import CLEANUP_REMEDY, KEYS, UNBOUND_REMEDY, AutoCleanup, why_unbound
+from reconciler.model.auto_cleanup import CLEANUP_REMEDY, PREFIX, UNBOUND_REMEDY, AutoCleanup, why_unbound
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -138,7 +138,36 @@ def end_cleanup(dataset: Any) -> None:
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
     """
-    dataset.delete_config_keys(list(KEYS))
+    dataset.delete_config_keys([key for key in dataset.config() if key.startswith(PREFIX)])
+
+
+def is_cleaned_up(dataset: Any) -> bool:
+    """Return whether a dataset's configuration has a key of the auto clean-up."""
+    return any(key.startswith(PREFIX) for key in dataset.config())
+
+
+def commit_clone(
+    location: str, base: str, branch: str | None, version: int, record: Mapping[str, str], options: Mapping[str, str]
+) -> None:
+    """Commit the first version of a shallow clone, in the store of its base; fail if a dataset exists.
+
+    Never call this for a base in another store: pylance 14 writes the manifest into the store of the base then.
+
+    Args:
+        location: of the clone.
+        base, branch, version: the location of the base's branch, its name unless it is the main one, and the version.
+        record: properties of the transaction, which pylance's ``shallow_clone`` cannot write.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
+    """
+    import lance
+    from lance.dataset import Transaction
+
+    operation = lance.LanceOperation.Clone(True, branch, version, base, None)
+    transaction = Transaction(version, operation, transaction_properties=dict(record))
+    uri, storage_options = locations.pylance_uri(location), dict(options) or None
+    lance.LanceDataset.commit(uri, transaction, storage_options=storage_options)
 
 
 @contextmanager
