@@ -43,12 +43,23 @@ class CloneProblem(Enum):
     """Base and clone would lie at one location, or one inside the other."""
     LOCAL_BASE = "local-base"
     """No dataset in an object store may refer to the disk of this machine."""
+    BLOBS = "blobs"
+    """pylance 14 reads blobs of the first format in the directory of the clone only. ``detail`` is the column."""
     OTHER_STORE = "other-store"
+    """Across stores, pylance 14 cannot write a clone at the target. ``detail`` says why, if there is more to say."""
+    STABLE_ROW_IDS = "stable-row-ids"
+    """Across stores, no commit can keep stable row ids."""
+    OLD_INDEX = "old-index"
+    """Across stores, pylance 14 loses vector indices whose details no manifest has. ``detail`` is the index."""
+    UNCOUNTED = "uncounted"
+    """Across stores, no commit can take over fragments whose rows or deleted rows were never counted."""
+    UNKNOWN_FEATURES = "unknown-features"
+    """Across stores, the version has features that no commit here takes over. ``detail`` names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloneRefusal:
-    """Why there is no clone; ``detail`` is the missing tag or version, or what is wrong with the data."""
+    """Why there is no clone; ``detail`` is the missing tag or version, or what else the problem says."""
 
     problem: CloneProblem
     detail: str = ""

@@ -6,7 +6,7 @@ A clone is a dataset of its own whose first version names the files of its base.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -36,6 +36,7 @@ from reconciler.storage.references import BRANCHES
 _LOCATION, _BRANCH, _TRANSACTION = "lancens.clone.location", "lancens.clone.branch", "lancens.clone.transaction"
 """The properties of the first transaction of a clone that name its base; pylance records the version's number."""
 _LARGEST_MANIFEST = 1 << 30
+_BLOB_KEY = "lance-encoding:blob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,20 @@ def _base_at(location: str, at: str | int | None, options: Mapping[str, str], da
     damage = repair_of(version)
     if damage is not None:
         return CloneRefusal(CloneProblem.DAMAGED, damage)
+    blobs = next(_first_blobs(version.lance_schema.fields()), None)
+    if blobs is not None:
+        return CloneRefusal(CloneProblem.BLOBS, blobs)
     transaction = _transaction_of(version, _place_of(location, branch), options)
     return CloneBase(location, int(version.version), transaction, tag, branch, rows_of(version))
+
+
+def _first_blobs(fields: Iterable[Any], above: str = "") -> Iterator[str]:
+    """Yield the path of each column with blobs of the first format, which are in the data files."""
+    for field in fields:
+        path = f"{above}{field.name()}"
+        if _BLOB_KEY in field.metadata:
+            yield path
+        yield from _first_blobs(field.children(), f"{path}.")
 
 
 def _place_of(location: str, branch: str) -> str:

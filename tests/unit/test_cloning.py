@@ -134,6 +134,10 @@ def test_a_base_that_cannot_be_cloned_is_told(tmp_path: Path) -> None:
     damaged = tmp_path / "duplicate_fields.lance"
     shutil.copytree(OLD_DATA / damaged.name, damaged)
 
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    blobs = pa.table([pa.StructArray.from_arrays([pa.array([b"x"], blob.type)], fields=[blob])], names=["outer"])
+    lance.write_dataset(blobs, tmp_path / "blobs.lance", data_storage_version="2.1")
+
     def refused(location: Path, at: str | int | None, target: Path | str = tmp_path / "c.lance") -> Any:
         base = storage.read_base(str(location), at, {}, str(target))
         return base.problem if isinstance(base, CloneRefusal) else base
@@ -142,6 +146,7 @@ def test_a_base_that_cannot_be_cloned_is_told(tmp_path: Path) -> None:
     assert refused(source, "old") is CloneProblem.MISSING_VERSION
     assert refused(source, 2) is CloneProblem.MISSING_VERSION
     assert refused(damaged, None) is CloneProblem.DAMAGED
+    assert refused(tmp_path / "blobs.lance", None) is CloneProblem.BLOBS
     assert refused(source, None, source) is CloneProblem.INSIDE
     assert refused(source, None, source / "c.lance") is CloneProblem.INSIDE
     assert refused(source, None, "s3://bucket/c.lance") is CloneProblem.LOCAL_BASE
