@@ -27,12 +27,10 @@ MANIFEST = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: 
         (HEAD + "    config: {root: ${env:X}}\n", '6:21: `${env:X}` inside `{…}` must be quoted: "${env:X}"'),
         (HEAD + "    tables: {a: {schema: [{name: e, type: list<int8>[8]}]}}\n", 'must be quoted: "list<int8>[8]"'),
         (HEAD + "    tables: {a: {schema: [{name: e, type: timestamp[us, tz=UTC]}]}}\n", '"timestamp[us, tz=UTC]"'),
-        (HEAD + "    config:\n\troot: ./lake\n", "7:1: a tab; YAML indents with spaces"),
         (HEAD + "    config: {root: {{ root }}}\n", "belongs to another tool; write `${var:name}`"),
         (HEAD + "    config: {root: ./{{ root }}/x}\n", "write `${var:name}`, in double quotes"),
         (HEAD + "    config: {root: \"{{ env_var('X') }}\"}\n", "is not replaced; write `${env:X}`"),
         (HEAD + "    config: {root: !Env X}\n", "`${env:NAME}` reads the environment"),
-        (HEAD + "    tables: {<<: {a: {}}}\n", "a merge key `<<`; expected the keys themselves"),
         (HEAD.replace("dir", "glue") + "    config: {aws_region: x}\n", "unknown key `aws_region`; write `region`"),
         (HEAD.replace("dir", "iceberg") + "    config: {uri: 'http://x'}\n", "unknown key `uri`; write `endpoint`"),
         (HEAD.replace("dir", "rest") + "    config: {}\n", "`uri` is missing: the address of the server\n"),
@@ -40,8 +38,6 @@ MANIFEST = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: 
             HEAD + "    tables: {a: {schema: [{name: e, type: decimal128(10, 2)}]}}\n",
             "inside `{…}`, a type that has a comma must be quoted",
         ),
-        (HEAD + "    config: {root: ~/lake}\n", '`~` is not replaced; write the whole path, or `"${env:HOME}/'),
-        (HEAD + "    config: {root: ./lancens.yaml}\n", "it is a file; expected a directory"),
         (HEAD + "    tables: {a: {description: x}}\n", "expected `properties: {description: …}`"),
         (HEAD + "    tables: {a: {comment: x}}\n", "`comment` in table lake/a; expected `properties: {comment: …}`"),
         (
@@ -64,13 +60,9 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
     ("arguments", "said"),
     [
         (("plan", "--no-color"), "--no-color: set the environment variable NO_COLOR=1"),
-        (("plan", "--target", "a"), "--target: write `--select"),
         (("plan", "-target=a"), "-target: write `--select"),
         (("plan", "--auto-approve"), "other commands change nothing"),
-        (("plan", "-out=p.json"), "-out: write `--out`"),
         (("plan", "-var", "a=b"), "-var: write `--var`"),
-        (("state", "list"), "lancens keeps no state"),
-        (("apply", "-y"), "-y: write `--auto-approve`"),
         (("plan", "--env", "prod"), "--var-file prod.vars.yaml"),
         (("-chdir=prod", "plan"), "name the manifest or its folder as an argument: `lancens plan PATH`"),
         (("apply", ""), "the argument after apply is empty"),
@@ -78,11 +70,9 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("audit", "--out="), "--out is empty"),
         (("plan", "--select", "a.b"), "a glob begins with the catalog: CATALOG/a/b, or `**/a/b`"),
         (("plan", "--select", "lake/no/a"), "did you mean `lake/a`?"),
-        (("show",), "`lancens list` shows all that is live"),
         (("audit", "--config", "./lake"), "expected `key=value`, such as `root=./lake`"),
         (("plan", "-o", "lancens.yaml"), "must end in .json: pass -o lancens.json"),
         (("plan", "-o", "tfplan"), "must end in .json: pass -o tfplan.json"),
-        (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
         (("plan", "-o", "no/such/p.txt"), "pass -o no/such/p.json"),
         (("plan", "--select", "lake.b.c"), "`lake/b/c`, or CATALOG/lake/b/c"),
         (("plan", "lake/b"), "`--select lake/b` takes the address of a table"),
@@ -112,6 +102,13 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("apply", "unread.yaml", "--format", "json"), "give --auto-approve"),
         (("plan", "-o", "p.json", "--profile", "no/such/profile.json"), "there is no folder no/such"),
         (("list", "--owned", "--unmanaged"), "pass one of --owned, --unmanaged"),
+        (("plann",), "did you mean `plan`?"),
+        (("plan", "nowhere.yaml"), "nowhere.yaml"),
+        (("show", "nowhere.json"), "nowhere.json"),
+        (("plan", "saved.json"), "`lancens apply saved.json`"),
+        (("import", "--config", "secret-without-equals"), "key=value"),
+        (("import", "--impl", "dirr"), "dir"),
+        (("apply", "plan.json", "--adopt"), "applied unchanged"),
     ],
 )
 def test_a_command_line(
@@ -123,6 +120,7 @@ def test_a_command_line(
     ran = lancens(capsys, *arguments)
     assert ran.code == 1
     assert said in ran.err
+    assert "secret-without" not in ran.err
     there = sorted(path.name for path in folder.iterdir())
     assert there == ["binary.json", "lancens.yaml", "list.yaml", "unused.yaml"]
 

@@ -27,18 +27,12 @@ def message_of(path: Path) -> str:
     ("text", "message"),
     [
         (HEAD + "  lake\n    impl: dir\n", "4:3: `lake` has no colon; expected `lake:`"),
-        (HEAD + "  lake:\n    impl dir\n    prune: never\n", "5:5: `impl dir` has no colon; expected `impl: dir`"),
-        (LAKE + "    prune never\n    tables: {}\n", "7:5: `prune never` has no colon; expected `prune: never`"),
         (
             LAKE + "    prune:never\n    tables: {}\n",
             "7:5: `prune:never` has no space after its colon; expected `prune: never`",
         ),
         (LAKE + "    prune = never\n    tables: {}\n", "7:5: `prune = never` has no colon; expected `prune: never`"),
         (HEAD + "  lake: impl: dir\n", '4:13: a second colon in one line; quote the value: "impl: dir"'),
-        (
-            HEAD + "  lake:\n    config: {root: x\n    impl: dir\n",
-            "5:13: `{` is not closed; a `,` or `}` is missing before line 6",
-        ),
         (HEAD + "  lake: {impl: dir config: {root: x}}\n", "4:26: expected `,` or `}` before this"),
         (HEAD + "  lake: {impl: dir}}\n", "4:20: `}` closes nothing"),
         (
@@ -107,18 +101,12 @@ def message_of(path: Path) -> str:
             '7:51: `struct<x: int8, y: int8>` inside `{…}` must be quoted: "struct<x: int8, y: int8>"',
         ),
         (
-            HEAD + "  lake: {impl: !!python/name:x dir}\n",
-            "4:16: tag `!!python/name:x`; expected no tag, every scalar is text as written",
-        ),
-        (
             HEAD + "  lake: !include lake.yaml\n",
             (
                 "4:9: tag `!include`; expected no tag, every scalar is text as written; write `include: [PATH]` at "
                 "the top of the file"
             ),
         ),
-        ("data: {a: b\n", "1:7: `{` is not closed; a `,` or `}` is missing before line 2"),
-        ("# later\n", " the manifest has no keys; delete the file, and `lancens init -o FILE` writes one"),
         (
             '{"format_version": "1.0", "changes": []}\n',
             (
@@ -164,7 +152,6 @@ def message_of(path: Path) -> str:
             manifest("tables: {t: {schema: [{name: a, type: array<int>}]}}"),
             "7:43: type `array<int>`: Lance stores no type `array`; did you mean `list<int32>`?",
         ),
-        (LAKE + "<<<<<<< HEAD\n    prune: never\n=======\n    prune: all\n>>>>>>> x\n", f"7:1: {CONFLICT}"),
         (
             "AWS_REGION=eu\nROOT=x\n",
             "1:1: text at the top; this is a file of environment variables, not the YAML that lancens reads",
@@ -246,15 +233,6 @@ def message_of(path: Path) -> str:
             "1:1: HTML or XML, not YAML; a plan to apply is JSON, which `lancens plan -o plan.json` writes",
         ),
         (
-            "apiVersion: v1\nkind: Pod\nmetadata: {}\n",
-            "1:1: a Kubernetes resource, not a manifest of lancens; `lancens init -o NEW.yaml` writes one",
-        ),
-        (manifest("root: x"), "7:5: unknown key `root` in catalog lake; write it in `config`: `config: {root: …}`"),
-        (
-            manifest("databases: {}"),
-            "7:5: unknown key `databases` in catalog lake; write `namespaces`, which may be nested",
-        ),
-        (
             manifest("tables: {t: {lifecycle: x}}"),
             (
                 "7:18: unknown key `lifecycle` in table lake/t; write `protect: true`, which forbids every plan that "
@@ -265,7 +243,6 @@ def message_of(path: Path) -> str:
             manifest("tables: {t: {probe:true: }}"),
             "7:18: unknown key `probe:true` in table lake/t; a space after the colon is missing: `probe: true`",
         ),
-        (manifest("", "databricks"), "5:11: unknown impl `databricks`: write `unity`"),
         (
             manifest("", "dir", "{root: '{{ root }}/lake'}"),
             "6:14: config: `root`: `{{ root }}` is not replaced; write `${var:NAME}`",
@@ -287,22 +264,8 @@ def message_of(path: Path) -> str:
             "6:14: config: `root`: Lance opens no gcs: locations; write gs://lake/a",
         ),
         (
-            manifest("", "dir", "{root: 'https://acct.blob.core.windows.net/c/lake'}"),
-            (
-                "6:14: config: `root`: Lance opens no https: locations; write az://c/lake, and "
-                "`storage.account_name: acct` in `config`"
-            ),
-        ),
-        (
             manifest("tables: {t: {location: 'gcs://lake/a'}}"),
             "7:28: `location` in table lake/t: Lance opens no gcs: locations; write gs://lake/a",
-        ),
-        (
-            manifest("", "dir", "{root: /lake, aws_access_key_id: x}"),
-            (
-                "6:27: config: unknown key `aws_access_key_id`; write `storage.aws_access_key_id`, an option "
-                "for opening datasets"
-            ),
         ),
         (
             manifest("tables: {t: {schema: [{name: a, type: 'vector(8)'}]}}"),
@@ -313,16 +276,8 @@ def message_of(path: Path) -> str:
             "7:43: type `int64 not null`: write `nullable: false` beside the type",
         ),
         (
-            manifest("tables: {t: {schema: [{name: a, type: “int64”}]}}"),
-            "7:43: type `“int64”`: a type is expected without the quotes of `“int64”`",
-        ),
-        (
             manifest("tables: {t: {protect: ${var.keep}}}"),
             '7:28: `${var.keep}` inside `{…}` must be quoted: "${var.keep}"',
-        ),
-        (
-            manifest("tables: {t: {location: '${var.place}'}}"),
-            "7:28: unknown placeholder `${var.place}`; write `${var:place}`",
         ),
         (
             manifest(f"tables: {{t: {{protect: {'x' * 2_000_000}}}}}"),
