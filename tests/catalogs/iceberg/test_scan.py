@@ -255,14 +255,6 @@ def test_namespaces_of_another_parent_are_an_error(script: Scripted, connected: 
         connected.scan()
 
 
-def test_a_table_that_cannot_be_loaded_is_an_error_that_names_it(script: Scripted, connected: IcebergBackend) -> None:
-    with_namespace(script, names("good", "bad"))
-    script.routes["GET /v1/ware/namespaces/a/tables/good"] = Answer(table())
-    script.routes["GET /v1/ware/namespaces/a/tables/bad"] = error(500, "NotFoundException", "no metadata file")
-    with pytest.raises(InternalError, match=r"`ware\$a\$bad`: 500: no metadata"):
-        connected.scan()
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [

@@ -13,10 +13,9 @@ import pytest
 
 from reconciler.model import locations
 from reconciler.model.reasons import NoteCode, ReasonCode
-from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.calling import calls_of_changes
-from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
+from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, apply, cut, edit, opened, planned
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.plans import assert_blocked, noted
 from tests.servers.unity_contract import API
@@ -100,46 +99,12 @@ class TestExample(EndToEnd, HeldNames):
     """The suite, over Unity."""
 
 
-def test_the_first_apply_makes_everything_and_the_second_nothing(unity: Unity, manifest: Path, tmp_path: Path) -> None:
-    assert actions(apply(manifest)) == [
-        ("main/features", Action.CREATE_NAMESPACE),
-        ("main/staging", Action.CREATE_NAMESPACE),
-        ("main/features/clicks", Action.REGISTER_TABLE),
-        ("main/features/users", Action.CREATE_TABLE),
-        ("main/staging/events", Action.DECLARE_TABLE),
-    ]
-    users = unity.contract.table(*FEATURES, "users")
-    assert [column["type_text"] for column in users["columns"]] == ["bigint", "timestamp", "array<float>"]
-    assert users["properties"]["tier"] == "gold"
-    assert users["properties"]["lancens.managed-by"] == "feature-store/governed"
-    backend = unity.connect()
-    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=[*FEATURES, "clicks"]).count_rows() == 2
-    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=[*FEATURES, "users"]).count_rows() == 0
-    lance.write_dataset(pa.table({"n": [1]}), backend.load_table((CATALOG, "staging", "events")).location)
-    assert planned(manifest).changes == ()
-    assert lance.dataset(str(tmp_path / "my lake/main/staging/events.lance")).count_rows() == 1
-
-
 def test_a_plan_notes_what_unity_shows_otherwise_and_only_while_it_is_to_be_made(manifest: Path) -> None:
     [note] = [note.message for note in planned(manifest).notes if "Unity shows" in note.message]
     assert "type fixed_size_list<float32>[8]" in note
     assert "array<float>" in note
     apply(manifest)
     assert not [note for note in planned(manifest).notes if "Unity shows" in note.message]
-
-
-def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(manifest: Path, tmp_path: Path) -> None:
-    apply(manifest)
-    text = manifest.read_text()
-    manifest.write_text(text[: text.index("          staging:")])
-    edit(manifest, ("              clicks:\n", "              moved:\n"))
-    assert actions(apply(manifest)) == [
-        ("main/features/clicks", Action.DEREGISTER_TABLE),
-        ("main/features/moved", Action.REGISTER_TABLE),
-        ("main/staging/events", Action.DEREGISTER_TABLE),
-        ("main/staging", Action.DROP_NAMESPACE),
-    ]
-    assert lance.dataset(str(tmp_path / "my lake/raw/clicks.lance")).count_rows() == 2
 
 
 def test_a_catalog_that_is_missing_is_for_the_administrator(manifest: Path) -> None:

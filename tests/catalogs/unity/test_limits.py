@@ -16,10 +16,8 @@ from reconciler.backends.unity.rules import LONGEST, as_uri, join_marks, split_m
 from reconciler.model import locations, ownership
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import PropertyChanges
-from reconciler.model.reasons import ReasonCode
 from tests.catalogs.unity.conftest import CATALOG, Unity
-from tests.plans import assert_blocked
-from tests.writing import blocks_of, load_manifest
+from tests.writing import load_manifest
 
 SCHEMA = (CATALOG, "s0")
 MANY = {f"a-property-with-a-rather-long-name-{number:02}": str(number) for number in range(40)}
@@ -160,17 +158,6 @@ def test_a_location_the_service_cannot_keep_is_refused_before_it_is_sent(
     with pytest.raises(InvalidInputError, match="Unity Catalog"):
         backend.insert_table((*SCHEMA, "t"), location, {})
     assert unity.server.requests == []
-
-
-def test_a_plan_says_which_location_cannot_be(unity: Unity, tmp_path: Path) -> None:
-    table = {"location": "s3://lake", "probe": False}
-    catalog = {"impl": "unity", "config": unity.config(), **blocks_of({(CATALOG, "s0", "t"): table})}
-    assert_blocked(
-        reconciler.plan(load_manifest(tmp_path, {"governed": catalog})),
-        f"governed/{CATALOG}/s0/t",
-        ReasonCode.BAD_LOCATION,
-        location="s3://lake",
-    )
 
 
 def test_the_data_is_where_the_entry_says(unity: Unity, tmp_path: Path) -> None:

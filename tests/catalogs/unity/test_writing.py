@@ -9,17 +9,14 @@ import lance
 import pytest
 from lance_namespace import (
     CreateNamespaceRequest,
-    CreateTableRequest,
     DeclareTableRequest,
     DropNamespaceRequest,
-    DropTableRequest,
     RegisterTableRequest,
     errors,
 )
 
 from reconciler.model import locations
 from reconciler.model.errors import (
-    InternalError,
     NamespaceNotEmptyError,
     UnsupportedOperationError,
 )
@@ -145,35 +142,3 @@ def test_a_server_without_volumes_functions_and_models_has_none_of_them(unity: U
         unity.server.fail_once(route, 404, "Status: 404\nDescription: Not Found\n")
     unity.connect().remove_namespace(SCHEMA)
     assert unity.connect().child_namespaces((CATALOG,)) == []
-
-
-@pytest.mark.parametrize(
-    ("call", "kind"),
-    [
-        (
-            lambda backend: CatalogNamespace(backend).drop_table(DropTableRequest(id=list(TABLE))),
-            errors.UnsupportedOperationError,
-        ),
-        (lambda backend: backend.alter_table(TABLE, PropertyChanges({"a": "1"})), UnsupportedOperationError),
-        (
-            lambda backend: CatalogNamespace(backend).create_table(
-                CreateTableRequest(id=list(TABLE), mode="overwrite"), b""
-            ),
-            errors.UnsupportedOperationError,
-        ),
-    ],
-)
-def test_what_is_not_supported_reaches_no_server(
-    unity: Unity, call: Callable[[object], object], kind: type[Exception]
-) -> None:
-    with pytest.raises(kind):
-        call(unity.connect())
-    assert unity.server.requests == []
-
-
-def test_a_write_that_failed_midway_is_not_repeated(unity: Unity) -> None:
-    unity.fill(0)
-    unity.server.fail_once("POST", 500, {"error_code": "INTERNAL", "message": "deadlock", "details": []})
-    with pytest.raises(InternalError, match="deadlock"):
-        unity.connect().insert_table(TABLE, "s3://lake/t.lance", {})
-    assert sum(request.startswith("POST") for request in unity.server.requests) == 1
