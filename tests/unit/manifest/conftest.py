@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,14 @@ def assert_problems(error: ManifestError, *expected: tuple[str, ...]) -> None:
     for problem, (place, *phrases) in zip(error.problems, expected, strict=True):
         assert str(problem).startswith(f"{place}: ")
         assert [phrase for phrase in phrases if phrase not in problem.message] == [], problem
+
+
+@contextmanager
+def refused(*expected: tuple[str, ...]) -> Iterator[pytest.ExceptionInfo[ManifestError]]:
+    """Check that the block raises these problems."""
+    with pytest.raises(ManifestError) as caught:
+        yield caught
+    assert_problems(caught.value, *expected)
 
 
 def manifest(below: str, impl: str = "memory", config: str = "{}") -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from reconciler import load
 from reconciler.model.errors import ManifestError
 from tests.unit.manifest.bad_blocks import BAD_BLOCKS
 from tests.unit.manifest.bad_manifests import BAD
-from tests.unit.manifest.conftest import Write, assert_problems, manifest
+from tests.unit.manifest.conftest import Write, manifest, refused
 
 EVERY = [*BAD, *BAD_BLOCKS]
 
@@ -23,10 +21,6 @@ def test_the_message_is_exact(write: Write, text: str, messages: list[str]) -> N
     assert [str(problem) for problem in caught.value.problems] == messages
 
 
-def test_there_are_many_cases() -> None:
-    assert len(EVERY) >= 40
-
-
 def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
     path = write(
         lancens=manifest("prune: x").replace("catalogs", "include: [teams/*.yaml]\ncatalogs", 1),
@@ -34,15 +28,12 @@ def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
         teams__web="catalogs: {lake: {impl: dir, namespaces: {a$: {}}}\n",
     )
 
-    with pytest.raises(ManifestError) as caught:
-        load(path)
-
-    assert_problems(
-        caught.value,
+    with refused(
         ("lancens.yaml:8:12", "`never`, `owned` or `all`"),
         ("teams/ads.yaml:1:38", "`propertys`", "did you mean `properties`?"),
         ("teams/web.yaml:1:11", "`{` is not closed"),
-    )
+    ) as caught:
+        load(path)
     assert "3 errors in 3 files." in str(caught.value)
 
 
@@ -53,10 +44,8 @@ def test_one_name_in_two_files_that_differ_in_case(write: Write) -> None:
         teams__web="catalogs:\n  lake:\n    namespaces:\n      Ads: {}\n",
     )
 
-    with pytest.raises(ManifestError) as caught:
+    with refused(("teams/web.yaml:4:7", "`Ads` and teams/ads.yaml:4:7 `ads`", "glue folds case")):
         load(path)
-
-    assert_problems(caught.value, ("teams/web.yaml:4:7", "`Ads` and teams/ads.yaml:4:7 `ads`", "glue folds case"))
 
 
 def test_a_leaf_said_in_two_files_names_both(write: Write) -> None:
@@ -65,10 +54,8 @@ def test_a_leaf_said_in_two_files_names_both(write: Write) -> None:
         more="catalogs: {lake: {prune: never}}\n",
     )
 
-    with pytest.raises(ManifestError) as caught:
+    with refused(("more.yaml:1:19", "`catalogs/lake/prune` is a duplicate", "lancens.yaml:8:5")):
         load(path)
-
-    assert_problems(caught.value, ("more.yaml:1:19", "`catalogs/lake/prune` is a duplicate", "lancens.yaml:8:5"))
 
 
 def test_the_report_of_a_manifest_that_is_wrong_everywhere_is_bounded(write: Write) -> None:
@@ -79,18 +66,3 @@ def test_the_report_of_a_manifest_that_is_wrong_everywhere_is_bounded(write: Wri
 
     assert len(caught.value.problems) == 1001
     assert str(caught.value.problems[-1]) == "lancens.yaml: more errors are not shown"
-
-
-@pytest.mark.parametrize("name", ["missing.yaml", "nowhere/lancens.yaml"])
-def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ManifestError) as caught:
-        load(tmp_path / name)
-
-    assert_problems(caught.value, (str(tmp_path / name), "cannot be read: No such file"))
-
-
-def test_a_folder_without_manifests_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError) as caught:
-        load(tmp_path)
-
-    assert_problems(caught.value, (str(tmp_path), "no *.yaml and no *.yml file"))

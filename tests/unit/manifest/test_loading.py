@@ -14,7 +14,7 @@ from reconciler import load
 from reconciler.model.columns import Column
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, Prune, Source, Thresholds
 from reconciler.model.errors import ManifestError
-from tests.unit.manifest.conftest import Load, Write, assert_problems, manifest
+from tests.unit.manifest.conftest import Load, Write, manifest, refused
 
 FULL = """\
 version: 1
@@ -168,10 +168,8 @@ def test_placeholders_work_in_every_value(load_text: Load, tmp_path: Path, monke
 
 
 def test_a_placeholder_that_stands_for_a_bad_value_is_an_error(load_text: Load) -> None:
-    with pytest.raises(ManifestError) as caught:
+    with refused(("lancens.yaml:7:43", "type `strng`: ", "did you mean `string`?")):
         load_text(manifest('tables: {t: {schema: [{name: a, type: "${var:type}"}]}}'), type="strng")
-
-    assert_problems(caught.value, ("lancens.yaml:7:43", "type `strng`: ", "did you mean `string`?"))
 
 
 def test_keys_are_never_placeholders(load_text: Load) -> None:
@@ -240,10 +238,8 @@ def test_a_cycle_of_includes_is_named(write: Write) -> None:
         b="include: [a.yaml]\n",
     )
 
-    with pytest.raises(ManifestError) as caught:
+    with refused(("b.yaml:1:11", "dependency cycle: a.yaml -> b.yaml -> a.yaml")):
         load(path)
-
-    assert_problems(caught.value, ("b.yaml:1:11", "dependency cycle: a.yaml -> b.yaml -> a.yaml"))
 
 
 def test_loading_imports_no_heavy_package(write: Write) -> None:

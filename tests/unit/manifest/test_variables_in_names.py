@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import reconciler
 from reconciler import Manifest, Plan, load
 from reconciler.model.errors import ManifestError
-from tests.unit.manifest.conftest import Load, assert_problems, manifest
+from tests.unit.manifest.conftest import Load, manifest, refused
 
 VALUES = {"stage": "dev", "team": "ads", "empty": ""}
 _PARTS = st.sampled_from(["a", "b", "Users", "x-1", "${var:stage}", "${var:team}", "${var:empty}", "${var:no:-eu}"])
@@ -117,19 +117,16 @@ def test_what_comes_out_must_be_a_name(load_text: Load) -> None:
         'namespaces:\n  "${var:a}": {}\n  "${var:b}": {tables: {"t${var:c}": {}}}\n'
         '  "x${var:no}": {}\n  "${env:HOME}": {}'
     )
-    with pytest.raises(ManifestError) as raised:
-        load_text(manifest(below), a="p/q", b="", c="$")
-    assert_problems(
-        raised.value,
+    with refused(
         ("lancens.yaml:8:7", "name `${var:a}` is `p/q`", "`/`"),
         ("lancens.yaml:9:7", "name `${var:b}` is ``"),
         ("lancens.yaml:9:29", "name `t${var:c}` is `t$`", "`$`"),
         ("lancens.yaml:10:7", "name `x${var:no}`", "--var no=value"),
         ("lancens.yaml:11:7", "name `${env:HOME}`", "secrets"),
-    )
+    ):
+        load_text(manifest(below), a="p/q", b="", c="$")
 
 
 def test_two_names_that_become_one_are_duplicates(load_text: Load) -> None:
-    with pytest.raises(ManifestError) as raised:
+    with refused(("lancens.yaml:9:7", "`n_dev` is a duplicate, first at lancens.yaml:8:7")):
         load_text(manifest('namespaces:\n  n_dev: {}\n  "n_${var:stage}": {}'), stage="dev")
-    assert_problems(raised.value, ("lancens.yaml:9:7", "`n_dev` is a duplicate, first at lancens.yaml:8:7"))
