@@ -428,6 +428,8 @@ def _difference(saved: BaseModel, replanned: BaseModel) -> str | None:
 
     The source line may differ: the manifest's lines may have moved.
     """
+    if saved == replanned:  # true of most, and saves writing both
+        return None
     shown, expected = (document.model_dump(mode="json", exclude={"source"}) for document in (saved, replanned))
     if shown == expected:
         return None
