@@ -345,13 +345,6 @@ def test_a_status_decides_where_nothing_else_does(
     assert remedy in text
 
 
-def test_a_call_says_what_its_statuses_mean(script: Script) -> None:
-    script.answers = [answer(404, {}), answer(409, {})]
-    meanings = {404: TableNotFoundError, 409: TableAlreadyExistsError}
-    refused(script.client(), TableNotFoundError, errors=meanings)
-    refused(script.client(), TableAlreadyExistsError, errors=meanings)
-
-
 def test_a_404_from_something_else_does_not_mean_that_the_table_is_gone(script: Script) -> None:
     script.answers = [answer(404, "no route /t")]
     text = refused(script.client(), UnknownRouteError, errors={404: TableNotFoundError})
@@ -603,13 +596,6 @@ def test_a_refused_token_is_renewed_once(script: Script, method: str, status: in
     script.seen.clear()
     refused(script.client(tokens=tokens), UnauthenticatedError, method)
     assert len(script.seen) == 2
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_service_that_refuses_every_new_token_is_asked_twice_and_no_more(script: Script, method: str) -> None:
-    script.answers = [answer(401)]
-    refused(script.client(tokens=Tokens(*(f"token-{number}" for number in range(30)))), UnauthenticatedError, method)
-    assert [seen.headers["Authorization"] for seen in script.seen] == ["Bearer token-0", "Bearer token-1"]
 
 
 def test_a_token_that_cannot_be_renewed_is_an_error_that_says_so(script: Script) -> None:

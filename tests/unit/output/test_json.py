@@ -26,10 +26,6 @@ def test_the_schema_file_is_current() -> None:
     )
 
 
-def test_the_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(plan_json_schema())
-
-
 @given(plans())
 def test_saved_plans_are_valid(plan: Plan) -> None:
     Draft202012Validator(plan_json_schema()).validate(json.loads(render(plan, "json")))

@@ -23,10 +23,6 @@ def test_the_schema_file_is_current() -> None:
     )
 
 
-def test_the_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(audit_json_schema())
-
-
 @given(documents())
 def test_documents_are_valid_and_read_back_as_they_were(document: AuditDocument) -> None:
     text = render_json(document)

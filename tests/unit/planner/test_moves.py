@@ -336,16 +336,6 @@ def test_properties_that_a_namespace_of_the_new_name_does_not_get_are_told() -> 
     ]
 
 
-def test_a_table_with_a_line_of_its_own_is_not_taken_with_its_namespace() -> None:
-    wanted = moving(table("new/a"), table("other/b"), old="new", old_b="other/b")
-    there = live(live_table("old/a", owner=OWNER), live_table("old/b", owner=OWNER))
-    plan = plan_of(wanted, there, capabilities=IN_PLACE)
-    assert [(change.moved_from, change.identifier) for change in plan.changes if change.moved_from] == [
-        (("old", "a"), ("new", "a")),
-        (("old", "b"), ("other", "b")),
-    ]
-
-
 @pytest.mark.parametrize("pattern", ["features/users", "features/customers"])
 def test_either_name_selects_the_move(pattern: str) -> None:
     options = PlanOptions(select=Scope((pattern,)))

@@ -488,9 +488,10 @@ class TestOwnership:
         assert after is not None
         assert after.managed_by == OWNER
 
-    def test_what_another_manifest_owns_is_a_conflict(self) -> None:
+    @pytest.mark.parametrize("absent", [False, True])
+    def test_what_another_manifest_owns_is_a_conflict(self, absent: bool) -> None:
         assert_blocked(
-            plan_of(desired(table("t")), live(live_table("t", owner=OTHER))),
+            plan_of(desired(table("t", absent=absent)), live(live_table("t", owner=OTHER))),
             "lake/t",
             ReasonCode.FOREIGN_OWNER,
             owner=OTHER,
@@ -523,27 +524,10 @@ class TestRemoval:
         wanted = desired(table("t"), prune=Prune.ALL)
         assert steps(plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x")))) == ["deregister-table x"]
 
-    def test_prune_all_stops_at_what_another_manifest_owns(self) -> None:
-        wanted = desired(table("t"), prune=Prune.ALL)
-        assert_blocked(
-            plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x", owner=OTHER))),
-            "lake/x",
-            ReasonCode.FOREIGN_OWNER,
-            owner=OTHER,
-        )
-
     @pytest.mark.parametrize("owner", [None, OWNER])
     def test_absent_removes_owned_or_not(self, owner: str | None) -> None:
         plan = plan_of(desired(table("t", absent=True)), live(live_table("t", owner=owner)))
         assert steps(plan) == ["deregister-table t"]
-
-    def test_absent_does_not_take_what_another_manifest_owns(self) -> None:
-        assert_blocked(
-            plan_of(desired(table("t", absent=True)), live(live_table("t", owner=OTHER))),
-            "lake/t",
-            ReasonCode.FOREIGN_OWNER,
-            owner=OTHER,
-        )
 
     def test_absent_and_not_there_is_no_change(self) -> None:
         assert plan_of(desired(table("t", absent=True)), live()).is_empty
