@@ -393,14 +393,6 @@ def test_an_index_without_vectors_to_train_on_is_left_alone(tmp_path: Path) -> N
     assert plan_maintenance(manifest).is_empty
 
 
-def test_an_index_of_vectors_waits_for_the_rows_that_it_is_trained_on(tmp_path: Path) -> None:
-    lance.write_dataset(rows(100), str(tmp_path / "lake/a.lance"))
-    manifest = load_manifest(tmp_path, manifest_of(["a"], {"indices": {"v": {"type": "IVF_FLAT"}}}))
-    made = plan_maintenance(manifest)
-    assert made.is_empty
-    assert [note.code for note in made.notes] == [NoteCode.TOO_FEW_ROWS]
-
-
 def test_a_policy_asks_for_tables_without_a_block_that_nobody_manages(tmp_path: Path) -> None:
     for name in ("a", "b"):
         needy(tmp_path / f"lake/{name}.lance")

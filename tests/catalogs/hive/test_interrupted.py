@@ -25,8 +25,6 @@ from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
 from tests.writing import write_dataset
 
-"""How many catalogs, databases and tables the whole check makes, on each metastore."""
-
 
 @pytest.fixture
 def proxy(server: Metastore) -> Iterator[FaultProxy]:
