@@ -405,6 +405,7 @@ def replace_code(path: Path) -> bool:
     file = str(path.resolve())
     codes = list(_codes(compile(path.read_text("utf-8"), file, "exec", dont_inherit=True)))
     by_place = {_place(code): code for code in codes}
+    gc.unfreeze()  # tests/conftest.py freezes what was collected, and frozen objects are not listed
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and function.__code__.co_filename == file:
             code = by_place.get(_place(function.__code__))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib.util
 from pathlib import Path
 
@@ -78,10 +79,12 @@ def test_live_functions_take_the_code_of_a_mutant(tmp_path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     file.write_text(LIVE.replace("==", "!="), "utf-8")
+    gc.freeze()  # as after every collection
     assert replace_code(file)
     assert [module.cached("a"), module.CLOSED("a"), module.Holder().closed()("a")] == [False, False, False]
     file.write_text(LIVE.replace("def closed(self)", "def opened(self)"), "utf-8")
     assert not replace_code(file)
+    gc.freeze()
 
 
 def test_cheap_tests_come_first_and_one_of_each_function() -> None:
