@@ -32,6 +32,8 @@ _LOCK_TABLE = re.compile(r"(s3\+ddb://[^?#@]+)(\?ddbTableName=[A-Za-z0-9_.-]{3,2
 
 # The schemes that pylance reads from this machine's disk.
 _LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
+# Characters with a meaning in a URI; in a path they have none.
+_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 _PRIVATE_MARKS = re.compile(r"[?#@]")
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))
 _INNER_BREAKS = re.compile(r"[\t\n\r]")
@@ -151,6 +153,20 @@ def is_under(root: str, location: str) -> bool:
 def join(root: str, *names: str) -> str:
     """Return the location ``names`` below ``root``."""
     return "/".join((root.rstrip("/"), *names))
+
+
+def join_names(root: str, *names: str) -> str:
+    """Return the location of the files or directories ``names`` below ``root``, escaped if it is a URI.
+
+    >>> join_names("s3://bucket/a", "50%"), join_names("/data/a", "50%")
+    ('s3://bucket/a/50%25', '/data/a/50%')
+    """
+    return join(root, *(map(escape_name, names) if _split(root)[0] else names))
+
+
+def escape_name(name: str) -> str:
+    """Return the name or relative path of a file as a URI has it."""
+    return name.translate(_URI_SYNTAX)
 
 
 def absolute(location: str, base: str) -> str:

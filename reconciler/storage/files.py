@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,7 +15,6 @@ from importlib.util import find_spec, module_from_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from reconciler.model import locations
 from reconciler.model.errors import InvalidTableStateError, UnsupportedOperationError
@@ -25,6 +24,8 @@ MANIFEST_SUFFIX = ".manifest"
 
 # Paths that are the same as a URI and as the name of an object.
 _IN_A_BUCKET = re.compile(r"(?:az|gs|s3)://[^/]+/([\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*)/?", re.ASCII)
+
+_SENT_AS_WRITTEN = re.compile(r"[\w !$&'()+,./:;=@-]+", re.ASCII)
 
 
 def local_path(location: str) -> Path | None:
@@ -188,10 +189,9 @@ def is_object(location: str, options: Mapping[str, str]) -> bool:
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
-    folder, _, name = location.rstrip("/").rpartition("/")
-    if local_path(location) is not None or "//" not in folder:
+    if local_path(location) is not None or "//" not in location.rstrip("/").rpartition("/")[0]:
         return False
-    return bool(session_at(folder, options).contains(unquote(name)))
+    return bool(session_at(location.rstrip("/"), options).contains(""))
 
 
 def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> None:
@@ -294,6 +294,17 @@ def session_at(folder: str, options: Mapping[str, str]) -> Any:
     return LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)
 
 
+def session_of(path: str, session: Callable[[], Any], folder: str, options: Mapping[str, str]) -> tuple[Any, str]:
+    """Return access to the file at ``path`` below ``folder``, to which ``session`` has it, and the path to read there.
+
+    A session of pylance 14 encodes the paths below it, and finds no file whose name is not ASCII or has `%`. Such a
+    file has a session of its own.
+    """
+    if _SENT_AS_WRITTEN.fullmatch(path):
+        return session(), path
+    return session_at(locations.join_names(folder, path), options), ""
+
+
 DEEPEST = 16
 """How many levels of directories below a root are searched."""
 
@@ -302,9 +313,6 @@ _DATA_FILE = ".lance"
 _MAX_SCHEMAS_READ = 10
 """The most data files whose schema is read: in an object store each takes one or two requests."""
 _HIDDEN_PREFIXES = ("_", ".")
-# Characters with a meaning in a URI; in a path they have none.
-_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,15 +345,10 @@ def classify_directory(directory: str, options: Mapping[str, str]) -> DirectoryC
         files, names = list_entries(directory, options)
     if _VERSIONS in names:
         return DirectoryContent(is_dataset=True)
-    is_uri = _URI.match(directory) is not None
     is_data = directory.rstrip("/").rpartition("/")[2] == _DATA
     return DirectoryContent(
         is_dataset=False,
-        below=tuple(
-            locations.join(directory, name.translate(_URI_SYNTAX) if is_uri else name)
-            for name in names
-            if not name.startswith(_HIDDEN_PREFIXES)
-        ),
+        below=tuple(locations.join_names(directory, name) for name in names if not name.startswith(_HIDDEN_PREFIXES)),
         is_data=is_data and any(name.endswith(_DATA_FILE) for name in files),
     )
 

@@ -20,7 +20,7 @@ from reconciler.model.admission import admission_of
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.model.maintenance import total_bytes
-from reconciler.storage.files import local_path, resolve_location, session_at, version_of
+from reconciler.storage.files import local_path, resolve_location, session_at, session_of, version_of
 from reconciler.storage.footers import index_files, is_sound, writer_of
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
@@ -222,7 +222,7 @@ class FileListing:
         if self.last_known_version() != version.version:
             return False
         try:
-            writer = writer_of(self._session.read_range(manifest, 0, self.file_sizes[manifest]))
+            writer = writer_of(self._content(manifest))
         except (OSError, LookupError, ValueError):
             return False
         return writer is not None and writer >= _FIRST_WITH_HINT
@@ -230,10 +230,23 @@ class FileListing:
     def document(self, path: str) -> Mapping[str, Any]:
         """Read a small file of JSON; return an empty mapping if it is not a readable JSON object."""
         try:
-            document = json.loads(self._session.read_range(path, 0, self.file_sizes[path]))
+            document = json.loads(self._content(path))
         except (OSError, ValueError):
             return {}
         return document if isinstance(document, dict) else {}
+
+    def _content(self, path: str) -> bytes:
+        session, name = self._session_of("", path)
+        content: bytes = session.read_range(name, 0, self.file_sizes[path])
+        return content
+
+    def _session_of(self, base: str, path: str) -> tuple[Any, str]:
+        """Return access to a file of ``base``, and the path to read there."""
+
+        def shared() -> Any:
+            return self._sessions.setdefault(base, session_at(base, self._options)) if base else self._session
+
+        return session_of(path, shared, base or self._location, self._options)
 
     def newest_complete(self, opened: Callable[[int], Any], below: int, branch_folder: str = MAIN) -> int | None:
         """Return the newest version before ``below`` whose files all exist; None if there is none.
@@ -290,7 +303,7 @@ class FileListing:
         if manifest is None:
             return {}
         try:
-            return index_files(self._session.read_range(manifest, 0, self.file_sizes[manifest]))
+            return index_files(self._content(manifest))
         except (OSError, LookupError, ValueError):  # it was removed in the meantime, or has another form
             return {}
 
@@ -363,8 +376,7 @@ class FileListing:
         size = size if base else self.file_sizes[path]
         try:
             with translated(base or self._location, self._options):
-                session = self._sessions.setdefault(base, session_at(base, self._options)) if base else self._session
-                is_whole = size is None or is_sound(session, path, size)
+                is_whole = size is None or is_sound(*self._session_of(base, path), size)
         except BackendError as error:
             self.problem, is_whole = str(error), True
         return key, _FileState.WHOLE if is_whole else _FileState.DAMAGED
@@ -382,10 +394,10 @@ class FileListing:
         (base, path), size = key, _ = item
         try:
             with translated(base, self._options):
-                session = self._sessions.setdefault(base, session_at(base, self._options))
+                session, name = self._session_of(base, path)
                 if path.startswith(INDICES) and path.count("/") == 1:
-                    return key, _FileState.WHOLE if session.list(path) else _FileState.MISSING
-                return key, _state_by_reading(session, path, size)
+                    return key, _FileState.WHOLE if session.list(name) else _FileState.MISSING
+                return key, _state_by_reading(session, name, size)
         except BackendError as error:
             self.problem = str(error)
             return key, _FileState.WHOLE

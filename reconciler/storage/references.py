@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from uuid import NAMESPACE_URL, uuid5
 
 from reconciler.storage.losses import MAIN, VERSIONS, FileListing, NeededFiles
@@ -33,6 +33,11 @@ class BrokenReference:
     complete_version: int | None = None
     lost_file: bool = False
     content: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of its own file, as Lance encodes it."""
+        return f"{quote(self.name, safe='')}{_REF}"
 
     def __str__(self) -> str:
         return self.name if self.version is None else f"{self.name} (version {self.version})"
@@ -100,47 +105,55 @@ class References:
         parents = {parent for parent, _ in known.values()}
         folders = {path.partition(f"/{VERSIONS}/")[0] for path in self._listing.file_sizes if f"/{VERSIONS}/" in path}
         names = {folder.removeprefix(f"{BRANCHES}/") for folder in folders if folder.startswith(f"{BRANCHES}/")}
+        lost = {}
         for name in sorted(names - known.keys()):
             is_deleted = name not in self._branches.values() and any(
                 other.startswith(f"{name}/") and name not in parents for other in known
             )
             latest = None if is_deleted else or_none(partial(self._check_out, name, None))
             if latest is not None:
-                content = self._content_for(name, latest, known)
-                yield BrokenReference(name, latest.version, None, lost_file=True, content=content)
+                lost[name] = latest
+        # A branch comes before the one that it began at, of which its own file tells.
+        for name, latest in sorted(lost.items(), key=lambda item: -len(item[1].base_paths())):
+            content = self._content_for(name, latest, known)
+            yield BrokenReference(name, latest.version, None, lost_file=True, content=content)
 
-    def _known_branches(self) -> Mapping[str, tuple[str | None, list[Any]]]:
+    def _known_branches(self) -> dict[str, tuple[str | None, list[Any]]]:
         """Return the parent and the lineage of each branch whose file can be read, by name.
 
-        pylance lists none if one file is damaged. Then the files are read, but those of names with a slash, whose
-        encoded paths no session reaches: they count as readable unless no other is damaged.
+        pylance lists none if one file is damaged, or a name is not ASCII. Then the files are read.
         """
         listed = or_none(partial(list_references, self._dataset.branches))
         if listed is not None:
             return {name: (branch["parent_branch"], [*branch["branch_identifier"]]) for name, branch in listed.items()}
-        documents = {name: self._listing.document(path) for path, name in self._branches.items() if "/" not in name}
-        readable = {
-            name: (document.get("parentBranch"), document["identifier"].get("version_mapping"))
+        documents = {name: self._listing.document(path) for path, name in self._branches.items()}
+        return {
+            name: (document.get("parentBranch"), _lineage(document))
             for name, document in documents.items()
             if isinstance(document.get("parentVersion"), int) and isinstance(document.get("identifier"), dict)
         }
-        nested = {name for name in self._branches.values() if "/" in name}
-        return {**readable, **({} if len(readable) == len(documents) else dict.fromkeys(nested, (None, [])))}
 
-    def _content_for(self, name: str, latest: Any, known: Mapping[str, tuple[str | None, list[Any]]]) -> str | None:
-        """Return what the file of a branch has to hold; None if that depends on another lost file, or on its name."""
+    def _content_for(self, name: str, latest: Any, known: dict[str, tuple[str | None, list[Any]]]) -> str | None:
+        """Return what the file of a branch has to hold; None if that depends on another lost file.
+
+        The branch is added to ``known``. Its lineage must be the one that branches of it have in theirs: a clean-up
+        finds by that which of its files they need.
+        """
         bases = (base for _, base in sorted(latest.base_paths().items()))
         branches = [base.name for base in bases if base.path.endswith(f"/{BRANCHES}/{base.name}")]
         parent = branches[-1] if branches else None
         versions = self._listing.versions(_branch_folder(name))
-        if "/" in name or not versions or (parent is not None and not known.get(parent, (None, []))[1]):
+        lineage = next((of_child[:-1] for its_parent, of_child in known.values() if its_parent == name), [])
+        above = [] if parent is None else known.get(parent, (None, []))[1]
+        if not versions or not (lineage or above or parent is None):
             return None
         first = min(versions)
-        above = [] if parent is None else known[parent][1]
+        lineage = lineage or [*above, [first, uuid5(NAMESPACE_URL, name).hex]]
+        known[name] = parent, lineage
         document = {
             "parentBranch": parent,
-            "identifier": {"version_mapping": [*above, [first, uuid5(NAMESPACE_URL, name).hex]]},
-            "parentVersion": first,
+            "identifier": {"version_mapping": lineage},
+            "parentVersion": lineage[-1][0],
             "createAt": int(latest.get_version()["timestamp"].timestamp()),
             "manifestSize": self._listing.file_sizes[versions[first]],
         }
@@ -160,6 +173,13 @@ class References:
             return None
         needed = self._listing.needed_by(version, branch_folder)
         return needed if self._known_losses.issuperset(chain(*self._listing.lost_files(needed))) else None
+
+
+def _lineage(document: Mapping[str, Any]) -> list[Any]:
+    """Return the lineage in the own file of a branch; empty if it has another form."""
+    mapping = document["identifier"].get("version_mapping")
+    is_lineage = isinstance(mapping, list) and all(isinstance(step, list) and len(step) == 2 for step in mapping)
+    return mapping if is_lineage else []
 
 
 def _branch_folder(branch: str | None) -> str:

@@ -106,7 +106,7 @@ def dataset_call(record: TableRecord, **arguments: object) -> str:
 def quoted_location(record: TableRecord, *names: str) -> str:
     """Return the table's location, or what is below it, as a user types it."""
     location = locations.redact(locations.pylance_uri(record.location or ""))
-    return json.dumps(locations.join(location, *names) if names else location, ensure_ascii=False)
+    return json.dumps(locations.join_names(location, *names) if names else location, ensure_ascii=False)
 
 
 def rewrite_call(record: TableRecord, dataset: str) -> str:

@@ -347,14 +347,16 @@ def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 
 def _reference_remedies(record: TableRecord, branches: Sequence[BrokenReference]) -> Iterator[str]:
-    """Yield how to write the files of ``branches`` again."""
-    folder = f"lance.file.LanceFileSession({quoted_location(record, '_refs', 'branches')})"
+    """Yield how to write the files of ``branches`` again.
+
+    A session encodes the paths below it again, so it begins at the file.
+    """
     for branch in branches:
-        file = f"{branch.name}.json"
         if branch.content is not None:
+            session = f"lance.file.LanceFileSession({quoted_location(record, '_refs', 'branches', branch.file)})"
             yield (
-                f"Without one, write it again: `pathlib.Path({file!r}).write_text({branch.content!r})`, then "
-                f"`{folder}.upload_file({file!r}, {file!r})`."
+                f"Without one, write it again: `pathlib.Path({branch.file!r}).write_text({branch.content!r})`, then "
+                f"`{session}.upload_file({branch.file!r}, '')`."
             )
 
 

@@ -29,7 +29,6 @@ _AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
 _BOUNDS = (DELIMITER, _AFTER_DELIMITER)
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
-_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class StoredLocations:
             return stored
         relative = stored.removeprefix("./")
         if self._is_uri:
-            relative = relative.translate(_URI_SYNTAX)
+            relative = locations.escape_name(relative)
         return f"{self.root}/{relative}"
 
     def relative(self, location: str) -> str:

@@ -69,6 +69,20 @@ def follow(command: str) -> Any:
     return eval(command, {"lance": lance, "pathlib": pathlib})  # noqa: S307 - a user types it
 
 
+def follow_all(place: Path | str) -> list[str]:
+    """Run all commands of the remedies of what an audit finds, and return the rules."""
+    wrong = findings(place)
+    for finding in wrong:
+        for command in remedies(finding):
+            follow(command)
+    return [finding.rule for finding in wrong]
+
+
+def branch(place: Path | str, name: str) -> Any:
+    """Open the latest version of a branch."""
+    return lance.dataset(str(place)).checkout_version((name, None))
+
+
 def manifest(place: Path, version: int) -> Path:
     return place / "_versions" / f"{2**64 - 1 - version}.manifest"
 
@@ -179,6 +193,14 @@ def branched_from_main(folder: Path) -> Path:
     return place
 
 
+def branched_by_team(folder: Path) -> Path:
+    """A dataset with a branch whose name pylance encodes in a file name, and one of that branch."""
+    place = folder / "a.lance"
+    lance.write_dataset(rows(5, 500), write(place, 20).create_branch("team/jürgen"), mode="append")
+    lance.write_dataset(rows(5, 600), branch(place, "team/jürgen").create_branch("next"), mode="append")
+    return place
+
+
 def cloned(folder: Path) -> Path:
     """A clone with rows of its own, of a dataset with an index and deletions."""
     source = write(folder / "source.lance", 20, 20)
@@ -203,7 +225,7 @@ def with_blobs(folder: Path) -> Path:
 
 def with_external_blobs(folder: Path) -> Path:
     """A dataset with external blobs: in a base, and anywhere."""
-    base, files = folder / "base", [folder / "base/1.bin", folder / "2.bin"]
+    base, files = folder / "base", [folder / "base/1.bin", folder / "2 ö%.bin"]
     base.mkdir()
     for path in files:
         path.write_bytes(b"x" * 100)
@@ -252,7 +274,7 @@ def segmented(folder: Path) -> Path:
 
 
 _SHAPES = (
-    *(multi_base, branched, branched_from_main, cloned, with_blobs, with_external_blobs, tagged, deleted, committed),
-    segmented,
+    *(multi_base, branched, branched_from_main, branched_by_team, cloned, with_blobs, with_external_blobs, tagged),
+    *(deleted, committed, segmented),
 )
 SHAPES: Mapping[str, Callable[[Path], Path]] = {shape.__name__: shape for shape in _SHAPES}

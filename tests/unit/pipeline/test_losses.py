@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,11 +22,13 @@ from tests.unit.pipeline.lossy import (
     ANYWHERE,
     LIMITS,
     SHAPES,
+    branch,
     commit_in_future,
     committed,
     end_process,
     findings,
     follow,
+    follow_all,
     found,
     halve,
     lose_latest_and_hint,
@@ -243,7 +246,7 @@ def test_a_fragment_that_ends_the_process_is_not_readable(monkeypatch: pytest.Mo
     assert list(scanning.unreadable_fragments("", {}, 1, 1)) == [0]
 
 
-@pytest.mark.parametrize(("lost", "admits"), [("base/1.bin", True), ("2.bin", True), ("2.bin", False)])
+@pytest.mark.parametrize(("lost", "admits"), [("base/1.bin", True), ("2 ö%.bin", True), ("2 ö%.bin", False)])
 def test_external_blobs_are_missed_where_the_dataset_may_refer_to(lost: str, admits: bool, tmp_path: Path) -> None:
     place = SHAPES["with_external_blobs"](tmp_path)
     (tmp_path / lost).unlink()
@@ -439,31 +442,58 @@ def _garble(name: str) -> Callable[[Path], object]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "damage", "commands"),
+    ("shape", "damage", "audits"),
     [
-        ("branched_from_main", _garble("a.lance/_refs/branches/trial.json"), 2),
-        ("branched_from_main", _remove("a.lance/_refs"), 2),
+        ("branched_from_main", _garble("a.lance/_refs/branches/trial.json"), 1),
+        ("branched_from_main", _remove("a.lance/_refs"), 1),
         ("branched", _remove("a.lance/_refs"), 2),  # what the branch of the branch needs depends on its file
-        ("branched", _unlink("a.lance/_refs/branches/trial.json"), 2),
+        ("branched", _unlink("a.lance/_refs/branches/trial.json"), 1),
+        ("branched", _garble("a.lance/_refs/branches/trial.json"), 1),
+        ("branched", _unlink("a.lance/_refs/branches/trial%2Fnext.json"), 1),
+        ("branched", _garble("a.lance/_refs/branches/trial%2Fnext.json"), 1),
+        ("branched_by_team", _unlink("a.lance/_refs/branches/team%2F*.json"), 1),
+        ("branched_by_team", _garble("a.lance/_refs/branches/team%2Fj%C3%BCrgen.json"), 1),
+        ("branched_by_team", _garble("a.lance/_refs/branches/next.json"), 1),
     ],
 )
+@pytest.mark.parametrize("as_uri", [False, True])
 def test_the_file_of_a_branch_is_written_again_before_a_clean_up(
-    shape: str, damage: Callable[[Path], object], commands: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shape: str,
+    damage: Callable[[Path], object],
+    audits: int,
+    as_uri: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     place = SHAPES[shape](tmp_path)
-    branch = lance.dataset(str(place)).checkout_version(("trial", None)).to_table()
+    names = lance.dataset(str(place)).branches.list()
+    branches = {name: branch(place, name).to_table() for name in names}
     damage(tmp_path)
-    [finding] = findings(place)
-    written = remedies(finding)
-    assert (finding.rule, len(written)) == (BRANCH, commands)
-    for command in written:
-        follow(command)
-    (tmp_path / "trial.json").unlink()
-    if shape == "branched_from_main":
-        assert found(place) == []
+    (tmp_path / "typed").mkdir()
+    monkeypatch.chdir(tmp_path / "typed")
+    location = place.as_uri() if as_uri else place
+    for _ in range(audits):
+        assert follow_all(location) == [BRANCH]
+    assert found(location) == []
+    for name in names:
+        lance.write_dataset(rows(3), branch(place, name), mode="overwrite")
+        branch(place, name).cleanup_old_versions(timedelta(0), delete_unverified=True)
+        for other, table in branches.items():
+            assert other == name or branch(place, other).to_table().equals(table)
+        branches[name] = rows(3)
     lance.dataset(str(place)).cleanup_old_versions(timedelta(0), delete_unverified=True)
-    assert lance.dataset(str(place)).checkout_version(("trial", None)).to_table().equals(branch)
+    assert [branch(place, name).count_rows() for name in names] == [3] * len(names)
+
+
+@pytest.mark.parametrize("lineage", [7, [7], None])
+def test_a_lineage_of_another_form_is_not_taken(lineage: object, tmp_path: Path) -> None:
+    place = SHAPES["branched"](tmp_path)
+    file = place / "_refs/branches/trial%2Fnext.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "identifier": {"version_mapping": lineage}}))
+    (place / "_refs/branches/trial.json").write_text("{")
+    written, _ = remedies(_one(place, BRANCH))
+    assert "'parentBranch': None" in str(json.loads(eval(written.partition("write_text")[2])))  # noqa: S307
 
 
 def test_the_folder_of_a_deleted_branch_is_no_branch(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""Files in an object store whose names are encoded: of branches, and of what is no dataset."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import lance
+import pytest
+
+from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, guarded_s3
+from tests.unit.pipeline.lossy import branch, follow_all, found, rows
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of S3, whose endpoint and key pylance takes from the environment."""
+    monkeypatch.chdir(tmp_path)
+    with guarded_s3() as server:
+        for name, value in {**server.where, **server.vended}.items():
+            monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", value)
+        yield boto3.client(
+            "s3",
+            endpoint_url=server.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+            aws_session_token=TOKEN,
+        )
+
+
+@pytest.mark.parametrize("lost", ["team%2Fj%C3%BCrgen.json", "team%2Fj%C3%BCrgen%2Fnext.json", "plain.json"])
+@pytest.mark.parametrize("content", [None, b"{"])
+def test_the_file_of_a_branch_is_written_again(store: Any, lost: str, content: bytes | None) -> None:
+    folder, name = f"{uuid.uuid4().hex}.lance", "team/jürgen"  # moto keeps what earlier tests wrote
+    place = f"s3://{BUCKET}/{folder}"
+    lance.write_dataset(rows(20), place)
+    lance.write_dataset(rows(5, 500), lance.dataset(place).create_branch(name), mode="append")
+    lance.write_dataset(rows(5, 600), branch(place, name).create_branch(f"{name}/next"), mode="append")
+    lance.dataset(place).create_branch("plain")
+    assert found(place) == []
+    where = {"Bucket": BUCKET, "Key": f"{folder}/_refs/branches/{lost}"}
+    if content is None:
+        store.delete_object(**where)
+    else:
+        store.put_object(Body=content, **where)
+    assert follow_all(place) == ["broken-branch"]
+    assert found(place) == []
+    lance.dataset(place).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    lance.write_dataset(rows(1), branch(place, name), mode="overwrite")
+    branch(place, name).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert [branch(place, other).count_rows() for other in (name, f"{name}/next", "plain")] == [1, 30, 20]
+
+
+@pytest.mark.parametrize(("key", "written"), [("ö x.txt", "ö%20x.txt"), ("50%.txt", "50%25.txt")])
+def test_an_object_is_no_directory(store: Any, key: str, written: str) -> None:
+    store.put_object(Bucket=BUCKET, Key=key, Body=b"x")
+    assert found(f"s3://{BUCKET}/{written}") == ["not-lance"]
+    assert found(f"s3://{BUCKET}/no-{written}") == ["dangling"]
