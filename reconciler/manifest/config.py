@@ -100,7 +100,9 @@ class ConfigText:
         unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
 
         def is_certain(problem: ConfigProblem) -> bool:
-            name = plain_key(self.impl, problem.key or "")
+            if problem.key is None:
+                return not unknown
+            name = plain_key(self.impl, problem.key)
             is_about_key = (name not in known and not name.startswith(_STORAGE_PREFIX)) or plain.count(name) > 1
             return problem.key not in unknown or is_about_key
 

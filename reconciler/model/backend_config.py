@@ -104,7 +104,7 @@ ConfigT = TypeVar("ConfigT", bound=BackendConfig)
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One error in a configuration; ``key`` is as the user wrote it, None if a key is missing.
+    """One error in a configuration; ``key`` is as the user wrote it, None if it is about several keys.
 
     ``is_empty``: its value is empty, and must not be.
     """
@@ -251,7 +251,7 @@ def read_config(
                 if any(hint.startswith((f"write `{key}", f"did you mean `{key}`")) for hint in hints):
                     continue  # an unknown key stands for it
                 parts = (f"`{key}` is missing{_meaning(model, key)}", _replacement(model, key))
-                problems.append(ConfigProblem(None, "; ".join(filter(None, parts))))
+                problems.append(ConfigProblem(key, "; ".join(filter(None, parts))))
             else:
                 subject = f"`{written_keys.get(key, key)}`: " if key else ""
                 message = f"{subject}{_plain_message(detail)}"

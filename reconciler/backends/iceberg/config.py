@@ -89,7 +89,7 @@ class IcebergConfig(HttpConfig):
     def _can_name_warehouses(self) -> IcebergConfig:
         for name in _split_names(self.warehouses):
             problem = check_name(name)
-            if problem is not None and "${" not in name:
+            if problem is not None:
                 raise ValueError(
                     f"`warehouses` holds `{name}`, and {problem}; give it another name here, such as "
                     f'`warehouses: {{sales: "{name}"}}`'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def test_a_resolved_value_that_cannot_be_used_is_an_error_that_does_not_show_it(
 
     assert str(caught.value).startswith("lancens.yaml:6:26: config: `retries`:")
     assert SECRET not in str(caught.value)
+
+
+def test_what_is_wrong_between_keys_waits_for_their_values(load_text: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = '{endpoint: "http://127.0.0.1:1", warehouses: "${env:LANCENS_WAREHOUSES}", warehouses.a: "${var:a}"}'
+    catalog = load_text(manifest("", "iceberg", config), a="x").catalogs["lake"]
+    monkeypatch.setenv("LANCENS_WAREHOUSES", "b")
+    assert catalog.resolve_config().properties["warehouses"] == "b"
+    for warehouses, reason in (("a", "give the same name to two warehouses"), ("b$", "`warehouses` holds `b$`")):
+        monkeypatch.setenv("LANCENS_WAREHOUSES", warehouses)
+        with pytest.raises(ManifestError, match=re.escape(reason)):
+            catalog.resolve_config()
+    with pytest.raises(ManifestError, match="`endpoint` is missing"):
+        load_text(manifest("", "iceberg", '{warehouses: "${env:LANCENS_WAREHOUSES}"}'))
 
 
 def test_no_repr_shows_a_value(load_text: Load, monkeypatch: pytest.MonkeyPatch) -> None:
