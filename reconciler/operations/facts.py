@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from reconciler import storage
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.desired import DesiredNamespace, DesiredTable
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, address, folded, selecting
@@ -310,8 +311,12 @@ def _occupants(backend: Backend, source: CatalogInput, identifier: Identifier) -
     return tuple(names)
 
 
-def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInput, LiveTables]]) -> None:
-    """Raise if a glob of ``select`` matches nothing.
+def check_selection(
+    select: Sequence[str], catalogs: Collection[tuple[CatalogInput, LiveTables]], blocks: Iterable[DesiredCatalog] = ()
+) -> None:
+    """Raise if a glob of ``select`` matches nothing in ``catalogs``.
+
+    ``blocks`` are those of all catalogs, which the error may suggest.
 
     Raises:
         SelectionError: one matches no namespace and no table, wanted or live.
@@ -323,29 +328,45 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
         named = chain(desired.namespaces, desired.tables, source.live.namespaces)
         matched = selecting(scopes.values(), named).union(tables.selected_by(scopes.values()))
         unmatched = {pattern: None for pattern in unmatched if scopes[pattern] not in matched}
+    if not unmatched:
+        return
+    known = {
+        block.name: {*block.namespaces, *block.tables} for block in (*blocks, *(each.desired for each, _ in catalogs))
+    }
+    for source, tables in catalogs:
+        known[source.desired.name].update(source.live.namespaces, tables.tables)
     for pattern in unmatched:
         path = pattern.replace(".", "/")
         with_catalog = f"`{path}`, or CATALOG/{path}" if path.count("/") > 1 else f"CATALOG/{path}, or `**/{path}`"
-        names = {source.desired.name for source, _ in catalogs}
         hint = f"; a glob begins with the catalog: {with_catalog}"
         if pattern.strip("/") != pattern:
             hint = "; an address neither begins nor ends with a slash"
         elif "/" in pattern:
-            hint = "" if pattern.partition("/")[0] in names else "; a glob begins with a catalog of the manifest"
-        if meant := _addresses_that_end_with(path, catalogs):
+            hint = "" if pattern.partition("/")[0] in known else "; a glob begins with a catalog of the manifest"
+        if meant := _globs_within_catalogs(path, known) or _addresses_that_end_with(path, known):
             hint = f"; did you mean {' or '.join(f'`{each}`' for each in meant)}?"
         raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 
 
-def _addresses_that_end_with(path: str, catalogs: Collection[tuple[CatalogInput, LiveTables]]) -> list[str]:
+def _globs_within_catalogs(path: str, known: Mapping[str, Collection[Identifier]]) -> list[str]:
+    """Return ``path`` below each catalog in which it matches something; none if there are many.
+
+    If it begins almost like a catalog's name, that name replaces the beginning.
+    """
+    first, _, rest = path.partition("/")
+    if first in known:
+        return []
+    similar = get_close_matches(first, known if rest else (), n=1)
+    within = [(name, path) for name in known] + [(name, rest) for name in similar]
+    globs = [f"{name}/{glob}" for name, glob in within if selecting([Scope((glob,))], known[name])]
+    return globs if len(globs) <= _MOST_MEANT else []
+
+
+def _addresses_that_end_with(path: str, known: Mapping[str, Collection[Identifier]]) -> list[str]:
     """Return the addresses that end with a path of names, or else with its last name; none if there are many."""
-    addresses = [
-        address(source.desired.name, identifier)
-        for source, _ in catalogs
-        for identifier in chain(source.desired.namespaces, source.desired.tables, source.live.namespaces)
-    ]
+    addresses = sorted(address(name, identifier) for name, identifiers in known.items() for identifier in identifiers)
     for end in dict.fromkeys((path, path.rpartition("/")[2])):
-        if meant := [*dict.fromkeys(each for each in addresses if f"/{each}".endswith(f"/{end}"))]:
+        if meant := [each for each in addresses if f"/{each}".endswith(f"/{end}")]:
             return meant if len(meant) <= _MOST_MEANT else []
     return []
 

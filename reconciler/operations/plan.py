@@ -165,7 +165,7 @@ def _plan_catalogs(
         sources = read_all(connections.values(), input_from, parallelism)
         inputs = dict(zip(connections, sources, strict=True))
         read = driver.plan(inputs)
-        check_selection(globs, read)
+        check_selection(globs, read, (catalog.desired for catalog in manifest.catalogs.values()))
         if against is None:
             return driver.planning, Planning()
         earlier = driver.again(shared_blocks(manifest, against, [*connections]))

@@ -237,6 +237,22 @@ def test_select_plans_a_part_and_misses_are_errors(folder: Path, capsys: pytest.
     assert "matches no namespace and no table" in missed.err
 
 
+@pytest.mark.parametrize(
+    ("glob", "hint"),
+    [
+        ("features/**", "did you mean `lake/features/**`?"),
+        ("features/use*", "did you mean `lake/features/use*`?"),
+        ("lak/features/*", "did you mean `lake/features/*`?"),
+        ("lak.features.*", "did you mean `lake/features/*`?"),
+        ("other/**", "a glob begins with a catalog of the manifest"),
+    ],
+)
+def test_a_glob_without_its_catalog_is_looked_for_in_all(
+    glob: str, hint: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lancens(capsys, "plan", "--select", glob).err.strip().endswith(hint)
+
+
 def test_mass_removal_is_shown_and_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     (folder / "lancens.yaml").write_text(
