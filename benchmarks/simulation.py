@@ -6,8 +6,8 @@ orphans among as many directories, and the report. `inventory`, `plan` and `audi
 driver heap of 4 GiB, each in processes of its own, within a limit of time. `deep` is an audit of datasets 12
 directories below the root; `since-last` is the second audit of the same lake with `--since-last`.
 
-Reported are the seconds and the CPU seconds of all processes, and the peaks of resident memory: of the driver's
-Python, of the JVM (which on one machine is driver and executor) and of the largest Python worker.
+Reported are the seconds and the CPU seconds of all processes, their calls to storage, and the peaks of resident memory:
+of the driver's Python, of the JVM (which on one machine is driver and executor) and of the largest Python worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from time import perf_counter
 from benchmarks.fleet import LANCENS, process_tree
 
 SIZES = (1_000_000, 2_000_000, 4_000_000, 10_000_000)
-SECONDS = 2_400
+SECONDS = 7_200
+CALLS = ("directories", "versions", "probes")
+"""The calls to storage that are counted: a listing, the name of the latest version, an opened dataset."""
 SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.driver.memory=4g")
 _AUDIT = ("audit", "--out", "report", "--skip-rule", "unmanaged")
 _AGAIN = (*_AUDIT, "--history", "audits.lance", "--since-last")
@@ -58,7 +60,8 @@ def prepare(folder: Path, tables: int, levels: int = 2) -> dict[str, str]:
     here = Path(__file__).parent
     path = os.pathsep.join(map(str, (folder / "site", here / "simulated", here.parent)))
     of_python = {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
-    return {**os.environ, **of_python, "SIMULATED_LEVELS": str(levels)}
+    (folder / "calls").mkdir()
+    return {**os.environ, **of_python, "SIMULATED_LEVELS": str(levels), "SIMULATED_CALLS": str(folder / "calls")}
 
 
 @dataclass
@@ -89,6 +92,8 @@ class Peaks:
 def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) -> list[str]:
     """Run one command and return the cells of its row."""
     peaks, started = Peaks(), perf_counter()
+    for earlier in (folder / "calls").iterdir():
+        earlier.unlink()
     with (
         (folder / "stderr").open("w+") as stderr,
         subprocess.Popen(
@@ -113,13 +118,15 @@ def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) 
         stderr.seek(0)
         print(stderr.read(), file=sys.stderr)
     seconds, cpu = f"{perf_counter() - started:,.0f}", f"{sum(peaks.seconds.values()):,.0f}"
-    return [f"ended with {code} after {seconds}" if code else seconds, cpu, *(f"{mib:,}" for mib in peaks.mib.values())]
+    calls = [f"{(folder / 'calls' / name).stat().st_size:,}" for name in CALLS]
+    ended = f"ended with {code} after {seconds}" if code else seconds
+    return [ended, cpu, *calls, *(f"{mib:,}" for mib in peaks.mib.values())]
 
 
 def main(sizes: tuple[int, ...], commands: tuple[str, ...]) -> None:
     """Print a table with a row for each size and command."""
-    print("| tables | command | s | CPU s | driver MiB | JVM MiB | worker MiB |")
-    print("|---:|---|---:|---:|---:|---:|---:|")
+    print(f"| tables | command | s | CPU s | {' | '.join(CALLS)} | driver MiB | JVM MiB | worker MiB |")
+    print(f"|---:|---|{'---:|' * (5 + len(CALLS))}")
     for tables in sizes:
         for name in commands:
             with tempfile.TemporaryDirectory(prefix="lancens-bench-") as place:

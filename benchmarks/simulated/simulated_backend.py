@@ -7,8 +7,9 @@ namespace's tables is a dataset without an entry. The datasets are ``LEVELS`` di
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from reconciler.backends.base import snapshot_within
 from reconciler.backends.memory import MemoryBackend, MemoryConfig
@@ -90,7 +91,10 @@ def simulate(tables: int) -> None:
 
     spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // TABLES_A_NAMESPACE)))
 
+    counted = _counter("directories"), _counter("versions"), _counter("probes")
+
     def classify_directory(directory: str, _options: Mapping[str, str]) -> DirectoryContent:
+        counted[0]()
         names = directory.removeprefix(ROOT).strip("/").split("/")
         if names == [""]:
             return DirectoryContent(is_dataset=False, below=spaces)
@@ -103,5 +107,11 @@ def simulate(tables: int) -> None:
         StorageKind.DATASET, version=7, rows=1_000_000, bytes=2**30, fragments=8, committed=_COMMITTED
     )
     setattr(storage, "classify_directory", classify_directory)  # noqa: B010 - not the signature that mypy knows
-    setattr(storage, "latest_state", lambda *_: "7")  # noqa: B010
-    setattr(storage_probe, "probe", lambda *_: sound)  # noqa: B010
+    setattr(storage, "latest_state", lambda *_: counted[1]() and "7")  # noqa: B010
+    setattr(storage_probe, "probe", lambda *_: counted[2]() and sound)  # noqa: B010
+
+
+def _counter(calls: str) -> Callable[[], int]:
+    """Return a function that adds a byte to a file, which counts the calls of all processes."""
+    file = os.open(Path(os.environ["SIMULATED_CALLS"], calls), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    return lambda: os.write(file, b".")
