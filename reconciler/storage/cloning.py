@@ -6,6 +6,7 @@ A clone is a dataset of its own whose first version names the files of its base.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,6 @@ from reconciler.model import locations
 from reconciler.model.admission import StorageOptions, admission_of
 from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
 from reconciler.model.errors import (
-    BackendError,
     ConcurrentModificationError,
     InvalidTableStateError,
     PermissionDeniedError,
@@ -24,7 +24,8 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage.commits import commit_clone, end_cleanup, is_cleaned_up
+from reconciler.storage.clone_steps import CloneSteps
+from reconciler.storage.commits import commit_clone, commit_step, end_cleanup, is_cleaned_up
 from reconciler.storage.files import as_plain_path, content_of, resolve_location
 from reconciler.storage.inspection import rows_of
 from reconciler.storage.losses import VERSIONS
@@ -33,8 +34,8 @@ from reconciler.storage.pylance import or_none, translated
 from reconciler.storage.reading import examine, is_not_found, list_references, manifests, repair_of
 from reconciler.storage.references import BRANCHES
 
-_LOCATION, _BRANCH, _TRANSACTION = "lancens.clone.location", "lancens.clone.branch", "lancens.clone.transaction"
-"""The properties of the first transaction of a clone that name its base; pylance records the version's number."""
+_RECORD = "lancens.clone"
+"""The property of a clone's first transaction: its base, and the number of the version that finishes it."""
 _LARGEST_MANIFEST = 1 << 30
 _BLOB_KEY = "lance-encoding:blob"
 
@@ -61,31 +62,35 @@ def read_base(
         The version, or why it cannot be cloned there; without a dataset, the state of storage.
     """
     refusal = _problem_of_places(location, target)
-    return examine(location, options, partial(_base_at, location, at, options)) if refusal is None else refusal
+    return examine(location, options, partial(_base_at, location, at, options, target)) if refusal is None else refusal
 
 
 def _problem_of_places(location: str, target: str) -> CloneRefusal | None:
     base, clone = resolve_location(location), resolve_location(target)
     if base == clone or locations.is_under(base, clone) or locations.is_under(clone, base):
         return CloneRefusal(CloneProblem.INSIDE)
-    stores = [_store_of(base), _store_of(clone)]
-    if stores[0] == stores[1]:
-        return None
-    return CloneRefusal(CloneProblem.OTHER_STORE if stores[0] else CloneProblem.LOCAL_BASE)
+    is_local_base = locations.path_of(base) is not None and locations.path_of(clone) is None
+    return CloneRefusal(CloneProblem.LOCAL_BASE) if is_local_base else None
+
+
+def _is_same_store(location: str, target: str) -> bool:
+    return _store_of(location) == _store_of(target)
 
 
 def _store_of(location: str) -> str:
-    """Return scheme and bucket of a resolved location; an empty text for this machine's disk."""
-    return "" if locations.path_of(location) is not None else "/".join(location.split("/")[:3])
+    """Return scheme and bucket of a location; an empty text for this machine's disk."""
+    return "" if locations.path_of(location) is not None else "/".join(locations.normalise(location).split("/")[:3])
 
 
-def _base_at(location: str, at: str | int | None, options: Mapping[str, str], dataset: Any) -> CloneBase | CloneRefusal:
+def _base_at(
+    location: str, at: str | int | None, options: Mapping[str, str], target: str, dataset: Any
+) -> CloneBase | CloneRefusal:
     tag, branch, number = None, MAIN_BRANCH, at
     if isinstance(at, str):
-        target = list_references(dataset.tags).get(at)
-        if target is None:
+        found = list_references(dataset.tags).get(at)
+        if found is None:
             return CloneRefusal(CloneProblem.MISSING_TAG, at)
-        tag, branch, number = at, target["branch"] or MAIN_BRANCH, target["version"]
+        tag, branch, number = at, found["branch"] or MAIN_BRANCH, found["version"]
     try:
         version = dataset if number is None else dataset.checkout_version((branch, number))
     except (OSError, ValueError) as error:
@@ -99,7 +104,12 @@ def _base_at(location: str, at: str | int | None, options: Mapping[str, str], da
     blobs = next(_first_blobs(version.lance_schema.fields()), None)
     if blobs is not None:
         return CloneRefusal(CloneProblem.BLOBS, blobs)
-    transaction = _transaction_of(version, _place_of(location, branch), options)
+    place = _place_of(location, branch)
+    if not _is_same_store(location, target):
+        refusal = CloneSteps(version, _manifest_of(version, place, options), place).refusal(target)
+        if refusal is not None:
+            return refusal
+    transaction = _transaction_of(version, place, options)
     return CloneBase(location, int(version.version), transaction, tag, branch, rows_of(version))
 
 
@@ -121,11 +131,13 @@ def _place_of(location: str, branch: str) -> str:
 def _transaction_of(version: Any, place: str, options: Mapping[str, str]) -> str:
     """Return the UUID of the commit of a version; a digest of its manifest if the transaction is lost."""
     transaction = or_none(partial(version.read_transaction, version.version))
-    if transaction is not None:
-        return str(transaction.uuid)
+    manifest = b"" if transaction is not None else _manifest_of(version, place, options)
+    return hashlib.sha256(manifest).hexdigest() if transaction is None else str(transaction.uuid)
+
+
+def _manifest_of(version: Any, place: str, options: Mapping[str, str]) -> bytes:
     name = manifests(place, options)[version.version].rpartition("/")[2]
-    content = content_of(locations.join(place, VERSIONS), name, options, _LARGEST_MANIFEST)
-    return hashlib.sha256(content or b"").hexdigest()
+    return content_of(locations.join(place, VERSIONS), name, options, _LARGEST_MANIFEST) or b""
 
 
 def find_clone(location: str, options: Mapping[str, str]) -> FoundClone | Storage | None:
@@ -147,11 +159,15 @@ def _found_in(dataset: Any) -> FoundClone | None:
         return None
     first = min(known["version"] for known in dataset.version_refs())
     transaction = or_none(partial(dataset.read_transaction, first))
-    record = {} if transaction is None else transaction.transaction_properties
-    if not record.keys() >= {_LOCATION, _BRANCH, _TRANSACTION}:
+    record = None if transaction is None else transaction.transaction_properties.get(_RECORD)
+    if record is None:
         return None
-    base = CloneBase(record[_LOCATION], transaction.read_version, record[_TRANSACTION], branch=record[_BRANCH])
-    return FoundClone(base, is_finished=not is_cleaned_up(dataset))
+    try:
+        location, branch, version, transaction, last = json.loads(record)
+        base = CloneBase(str(location), int(version), str(transaction), branch=str(branch))
+        return FoundClone(base, is_finished=dataset.version >= int(last) and not is_cleaned_up(dataset))
+    except (ValueError, TypeError):  # not of this version of lancens
+        return None
 
 
 def write_clone(
@@ -162,40 +178,68 @@ def write_clone(
     The base is opened with the options of the clone, as its readers do, and with the admission of its own.
 
     Raises:
-        ConcurrentModificationError: the base has no such version any more, or another one of its number.
+        ConcurrentModificationError: the base has no such version any more, or another one of its number; or another
+            run writes the clone.
         TableAlreadyExistsError: ``target`` holds another dataset.
         UnsupportedOperationError: a clone cannot lie there.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as :func:`translated`.
     """
-    admission = admission_of(base_options)
-    admission = replace(admission, roots=(*admission.roots, locations.normalise(base.location)))
-    options = StorageOptions(target_options, admission)
+    to_base = _admitting(StorageOptions(target_options, admission_of(base_options)), base.location)
+    version = _version_of(base, to_base)
+    options = _admitting(to_base, *(path.path for path in version.base_paths().values()))
+    with translated(target, options):
+        operations, last = _operations(base, version, target, to_base)
+        found = _begun(base, target, options)
+        if found is None:
+            record = json.dumps([base.location, base.branch, base.version, base.transaction, last])
+            try:
+                commit_clone(target, operations[0], {_RECORD: record}, options)
+            except (OSError, ValueError):
+                _version_of(base, to_base)
+                if _begun(base, target, options) is None:  # another run may have committed it just before
+                    raise
+        if found is None or not found.is_finished:
+            for number, operation in enumerate(operations[1:], 2):
+                commit_step(target, number, operation, options)
+            _version_of(base, to_base)
+            clone = open_dataset(target, options)
+            if is_cleaned_up(clone):
+                end_cleanup(clone)
+
+
+def _admitting(options: StorageOptions, *places: str) -> StorageOptions:
+    """Return options that admit ``places`` as well."""
+    roots = (*options.admission.roots, *map(locations.normalise, places))
+    return StorageOptions(options, replace(options.admission, roots=roots))
+
+
+def _operations(base: CloneBase, version: Any, target: str, options: Mapping[str, str]) -> tuple[list[Any], int]:
+    """Return the operations that make a clone, one for each commit, and the number of the last version.
+
+    Raises:
+        UnsupportedOperationError: none do.
+    """
+    import lance
+
+    place = _place_of(base.location, base.branch)
     refusal = _problem_of_places(base.location, target)
+    if refusal is None and _is_same_store(base.location, target):
+        branch = None if base.branch == MAIN_BRANCH else base.branch
+        # In another store, pylance 14 would write the manifest of the clone into that of the base.
+        return [lance.LanceOperation.Clone(True, branch, base.version, place, None)], base.version
+    steps = CloneSteps(version, _manifest_of(version, place, options), place)
+    refusal = refusal or steps.refusal(target)
     if refusal is not None:
         raise UnsupportedOperationError(
-            f"{locations.redact(target)}: no clone of {locations.redact(base.location)} can lie there "
-            f"({refusal.problem.value})"
+            f"{locations.redact(target)}: no clone of {locations.redact(base.location)} can lie there: "
+            f"{refusal.problem.value} {refusal.detail}"
         )
-    if not _is_begun(base, target, options):
-        _expect_base(base, options)
-        record = {_LOCATION: base.location, _BRANCH: base.branch, _TRANSACTION: base.transaction}
-        branch = None if base.branch == MAIN_BRANCH else base.branch
-        try:
-            with translated(target, options):
-                commit_clone(target, _place_of(base.location, base.branch), branch, base.version, record, options)
-        except BackendError:
-            _expect_base(base, options)
-            if not _is_begun(base, target, options):  # another run may have committed it just before
-                raise
-        _expect_base(base, options)
-    with translated(target, options):
-        clone = open_dataset(target, options)
-        if is_cleaned_up(clone):
-            end_cleanup(clone)
+    operations = steps.operations()
+    return operations, len(operations)
 
 
-def _is_begun(base: CloneBase, target: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``target`` holds a clone of ``base``; False if nothing is there.
+def _begun(base: CloneBase, target: str, options: Mapping[str, str]) -> FoundClone | None:
+    """Return the clone of ``base`` at ``target``; None if nothing is there.
 
     Raises:
         TableAlreadyExistsError: it holds another dataset.
@@ -205,25 +249,31 @@ def _is_begun(base: CloneBase, target: str, options: Mapping[str, str]) -> bool:
     shown = locations.redact(target)
     if isinstance(found, Storage):
         if found.kind is StorageKind.NOTHING:
-            return False
+            return None
         error = PermissionDeniedError if found.kind is StorageKind.DENIED else InvalidTableStateError
         raise error(f"{shown}: {found.detail}")
     if found is None or not base.is_same_version(found.base):
         raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset, which is no clone of this version")
-    return True
+    return found
 
 
-def _expect_base(base: CloneBase, options: Mapping[str, str]) -> None:
-    """Raise ConcurrentModificationError if the dataset has no such version any more."""
-    place, transaction = _place_of(base.location, base.branch), None
+def _version_of(base: CloneBase, options: Mapping[str, str]) -> Any:
+    """Open the version of a base.
+
+    Raises:
+        ConcurrentModificationError: the dataset has no such version any more.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as :func:`translated`.
+    """
+    place = _place_of(base.location, base.branch)
     with translated(base.location, options):
         try:
-            transaction = _transaction_of(open_dataset(place, options, version=base.version), place, options)
+            version = open_dataset(place, options, version=base.version)
+            if _transaction_of(version, place, options) == base.transaction:
+                return version
         except (OSError, ValueError) as error:
             if not is_not_found(error):
                 raise
-    if transaction != base.transaction:
-        raise ConcurrentModificationError(
-            f"{locations.redact(base.location)}: version {base.version} is gone, or another dataset has been written "
-            "there since the plan; plan again"
-        )
+    raise ConcurrentModificationError(
+        f"{locations.redact(base.location)}: version {base.version} is gone, or another dataset has been written there "
+        "since the plan; plan again"
+    )

@@ -20,6 +20,7 @@ from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InvalidTableStateError,
+    TableAlreadyExistsError,
     UnsupportedOperationError,
 )
 from reconciler.storage.files import local_path, rename_new
@@ -146,28 +147,40 @@ def is_cleaned_up(dataset: Any) -> bool:
     return any(key.startswith(PREFIX) for key in dataset.config())
 
 
-def commit_clone(
-    location: str, base: str, branch: str | None, version: int, record: Mapping[str, str], options: Mapping[str, str]
-) -> None:
-    """Commit the first version of a shallow clone, in the store of its base; fail if a dataset exists.
-
-    Never call this for a base in another store: pylance 14 writes the manifest into the store of the base then.
+def commit_clone(location: str, operation: Any, record: Mapping[str, str], options: Mapping[str, str]) -> None:
+    """Commit the first version of a clone; fail if a dataset exists.
 
     Args:
         location: of the clone.
-        base, branch, version: the location of the base's branch, its name unless it is the main one, and the version.
+        operation: of pylance.
         record: properties of the transaction, which pylance's ``shallow_clone`` cannot write.
 
     Raises:
+        TableAlreadyExistsError: another writer created a dataset at the same time.
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
     """
     import lance
     from lance.dataset import Transaction
 
-    operation = lance.LanceOperation.Clone(True, branch, version, base, None)
+    version = operation.ref_version if isinstance(operation, lance.LanceOperation.Clone) else 0
     transaction = Transaction(version, operation, transaction_properties=dict(record))
     uri, storage_options = locations.pylance_uri(location), dict(options) or None
-    lance.LanceDataset.commit(uri, transaction, storage_options=storage_options)
+    clone = lance.LanceDataset.commit(uri, transaction, max_retries=0, storage_options=storage_options)
+    if min(manifests(location, options)) < clone.version:
+        raise TableAlreadyExistsError(f"{locations.redact(location)} holds another dataset, created at the same time")
+
+
+def commit_step(location: str, number: int, operation: Any, options: Mapping[str, str]) -> None:
+    """Commit ``operation`` as version ``number``, unless the dataset has that version.
+
+    Raises:
+        BackendError: see :func:`next_versions`.
+    """
+    import lance
+
+    with next_versions(location, options) as dataset:
+        if dataset.version < number:
+            lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from reconciler.model.errors import InternalError, InvalidTableStateError
@@ -21,7 +21,8 @@ _LEGACY_FOOTER = struct.Struct("<QHH4s")
 """The position of the metadata, the version, and the magic; manifests end like this, too."""
 _ENTRY = struct.Struct("<QQ")
 _TAIL = 4096
-_INDEX_SECTION, _WRITER_VERSION, _UUID, _FILES = 6, 13, 1, 10
+_INDEX_SECTION, _READER_FLAGS, _WRITER_FLAGS, _LAST_FRAGMENT, _WRITER_VERSION = 6, 9, 10, 11, 13
+_UUID, _DETAILS, _FILES = 1, 6, 10
 """Numbers of fields in the messages Manifest and IndexMetadata."""
 
 
@@ -58,28 +59,56 @@ def _opens(session: Any, path: str) -> bool:
     return True
 
 
-def index_files(manifest: bytes) -> dict[str, Mapping[str, int | None]]:
-    """Return the files of each index segment and their bytes, by its UUID; pylance shows the sum only.
+class IndexSegment(NamedTuple):
+    """What a manifest has on an index segment, beyond what pylance shows.
 
-    Writers before pylance 4 recorded none.
+    ``files`` and their bytes are empty for writers before pylance 4. ``details`` are a type and its content.
     """
-    position, *_ = _LEGACY_FOOTER.unpack(manifest[-_LEGACY_FOOTER.size :])
-    section = next((value for number, value in _fields(_message(manifest, position)) if number == _INDEX_SECTION), None)
-    files: dict[str, Mapping[str, int | None]] = {}
+
+    files: Mapping[str, int | None]
+    details: tuple[str, bytes] | None
+
+
+class VersionFeatures(NamedTuple):
+    """The feature flags of a version, for readers or writers, and the largest id that a fragment ever had."""
+
+    flags: int
+    last_fragment: int
+
+
+def index_segments(manifest: bytes) -> dict[str, IndexSegment]:
+    """Return the index segments of a version by UUID."""
+    section = next((value for number, value in _fields(_version(manifest)) if number == _INDEX_SECTION), None)
+    segments: dict[str, IndexSegment] = {}
     for _, index in () if section is None else _fields(_message(manifest, section)):
         fields = [*_fields(index)]
         (uuid,) = (dict(_fields(value))[1] for number, value in fields if number == _UUID)
         named = (dict(_fields(value)) for number, value in fields if number == _FILES)
-        files[str(UUID(bytes=uuid))] = {file[1].decode(): file.get(2) for file in named}
-    return files
+        details = next((dict(_fields(value)) for number, value in fields if number == _DETAILS), None)
+        segments[str(UUID(bytes=uuid))] = IndexSegment(
+            {file[1].decode(): file.get(2) for file in named},
+            None if details is None else (details.get(1, b"").decode(), details.get(2, b"")),
+        )
+    return segments
+
+
+def features_of(manifest: bytes) -> VersionFeatures:
+    """Return the features of a version."""
+    fields = dict(_fields(_version(manifest)))
+    return VersionFeatures(fields.get(_READER_FLAGS, 0) | fields.get(_WRITER_FLAGS, 0), fields.get(_LAST_FRAGMENT, 0))
 
 
 def writer_of(manifest: bytes) -> int | None:
     """Return the major version of Lance that wrote a manifest; None for another writer."""
-    position, *_ = _LEGACY_FOOTER.unpack(manifest[-_LEGACY_FOOTER.size :])
-    writer = dict(_fields(dict(_fields(_message(manifest, position))).get(_WRITER_VERSION, b"")))
+    writer = dict(_fields(dict(_fields(_version(manifest))).get(_WRITER_VERSION, b"")))
     major = writer.get(2, b"").partition(b".")[0]
     return int(major) if writer.get(1) == b"lance" and major.isdigit() else None
+
+
+def _version(manifest: bytes) -> bytes:
+    """Return the message of a version."""
+    position, *_ = _LEGACY_FOOTER.unpack(manifest[-_LEGACY_FOOTER.size :])
+    return _message(manifest, position)
 
 
 def _message(content: bytes, position: int) -> bytes:

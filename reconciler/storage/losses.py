@@ -21,7 +21,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.model.maintenance import total_bytes
 from reconciler.storage.files import local_path, resolve_location, session_at, session_of, version_of
-from reconciler.storage.footers import index_files, is_sound, writer_of
+from reconciler.storage.footers import index_segments, is_sound, writer_of
 from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
 from reconciler.storage.reading import UncountedRowsError, cleanup_of, described_indices
@@ -303,7 +303,8 @@ class FileListing:
         if manifest is None:
             return {}
         try:
-            return index_files(self._content(manifest))
+            segments = index_segments(self._content(manifest))
+            return {uuid: segment.files for uuid, segment in segments.items()}
         except (OSError, LookupError, ValueError):  # it was removed in the meantime, or has another form
             return {}
 
