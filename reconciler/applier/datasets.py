@@ -14,6 +14,7 @@ from reconciler.applier.live import StaleField
 from reconciler.applier.step import StaleError, Target
 from reconciler.backends.base import Backend
 from reconciler.model import locations
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import ServiceUnavailableError, TableAlreadyExistsError, UnsupportedOperationError
@@ -130,6 +131,37 @@ def ensure_dataset(
             if not difference.blocking(Evolve.NEVER, ExtraColumns.KEEP):
                 return False
     raise _data_error(location, "nothing", data)
+
+
+def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapping[str, str], location: str) -> bool:
+    """Write a shallow clone of ``base`` at ``location``; return False if it is there already.
+
+    Raises:
+        StaleError: the base is not the planned version any more, or the location holds something else.
+        BackendError: storage denied access or did not answer.
+    """
+    found = storage.find_clone(location, options)
+    if isinstance(found, storage.FoundClone):
+        if not base.is_same_version(found.base):
+            raise StaleError(
+                f"{locations.redact(location)} planned on {_base_text(base)}, now {_base_text(found.base)}"
+            )
+        if found.is_finished:
+            return False
+    elif found is None or found.kind is not StorageKind.NOTHING:
+        raise _data_error(location, "nothing", found or Storage(StorageKind.DATASET))
+    if base.tag is not None:
+        tagged = storage.read_base(base.location, base.tag, base_options, location)
+        if not (isinstance(tagged, CloneBase) and base.is_same_version(tagged)):
+            now = f"version {tagged.version}" if isinstance(tagged, CloneBase) else "gone"
+            field = StaleField(f"tag `{base.tag}`", f"version {base.version}", now)
+            raise StaleError(f"{field.field} at {locations.redact(base.location)} {field}")
+    storage.write_clone(base, base_options, location, options)
+    return True
+
+
+def _base_text(base: CloneBase) -> str:
+    return f"a clone of {locations.redact(base.location)} at version {base.version}"
 
 
 def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:

@@ -206,6 +206,7 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         "kind": view.kind,
         "managed-by": view.managed_by,
         "mirror": view.mirror,
+        "clone": view.clone,
         "policy": view.policy,
         "managed-versioning": "true" if view.managed_versioning else None,
         "protect": "true" if view.protect else "false",

@@ -170,6 +170,8 @@ def _mark_changes(after: ObjectView, live: Mapping[str, str]) -> dict[str, str |
         marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
     if ownership.mirror_of(live) != after.mirror:
         marks[ownership.MIRROR] = after.mirror
+    if ownership.clone_of(live) != after.clone:
+        marks[ownership.CLONE] = after.clone
     if ownership.recorded_tags(live) != frozenset(after.tag_keys):
         marks[ownership.TAGS] = ownership.encode_tags(after.tag_keys) or None
     if ownership.has_data(live) != after.data:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from reconciler.applier.datasets import (
+    ensure_clone,
     ensure_dataset,
     evolve_dataset,
     expect_data,
@@ -22,6 +23,7 @@ from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target, append_text
 from reconciler.backends.placing import location_mismatch, undo_write
 from reconciler.model import locations, ownership
+from reconciler.model.clones import CloneBase
 from reconciler.model.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
@@ -86,6 +88,8 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
     ``Capabilities.comes_before_data``.
     """
     backend, live = target.backend, target.live
+    if target.change.clone is not None:
+        return _clone(target, target.change.clone)
     if live is not None and _is_unconfirmed(target):
         outcome, entry = _request_location_again(target, live)
         _ensure_dataset_of(target, entry, finished=True)
@@ -102,6 +106,18 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
         )
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
+
+
+def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
+    """Create a table whose data is a shallow clone: write the data, then its entry."""
+    backend, live, origin = target.backend, target.live, target.change.mirror_of
+    location = _location_to_request(target)
+    if location is None or origin is None:
+        raise InvalidInputError("a clone needs a location, and the table that it is made of")
+    wrote = ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
+    if live is None:
+        return _insert(target, location)[0]
+    return ChangeOutcome(Status.DONE if wrote else Status.ALREADY)
 
 
 def _ensure_dataset_of(target: Target[LiveTable], entry: LiveTable, *, finished: bool) -> bool:
@@ -156,6 +172,8 @@ def _register(target: Target[LiveTable]) -> ChangeOutcome:
     """Create an entry for the data at its location."""
     if target.precondition is Precondition.APPLIED:  # only its tags are left
         return ChangeOutcome(Status.ALREADY)
+    if target.change.clone is not None:
+        return _clone(target, target.change.clone)
     location = _location_to_request(target)
     if location is None:
         raise InvalidInputError("it needs a location: that of its data")

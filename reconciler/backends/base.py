@@ -46,7 +46,15 @@ Check: TypeAlias = Callable[[LiveNamespace | LiveTable], None]
 
 _SUFFIX = ".lance"
 
-_SETTINGS = ("parallelism", "hosts", "allows_outside", "extra_roots", "outermost_names", "declared_locations")
+_SETTINGS = (
+    "parallelism",
+    "hosts",
+    "allows_outside",
+    "extra_roots",
+    "base_options",
+    "outermost_names",
+    "declared_locations",
+)
 """Attributes that the caller sets on a new connection; pickled copies keep them."""
 
 
@@ -100,6 +108,9 @@ class Backend(ABC):
 
     extra_roots: Sequence[str] = ()
     """Further directories or URIs to which datasets may refer, such as those of ``serve --location``."""
+
+    base_options: Mapping[str, StorageOptions] = {}
+    """The options for opening the data that tables here are cloned from, by the manifest's name of its catalog."""
 
     outermost_names: frozenset[str] = frozenset()
     """The names on the outermost level that the manifest uses, for a service that cannot list that level."""
@@ -567,7 +578,8 @@ class Backend(ABC):
             roots = (*self.roots(), *self.extra_roots)
         except BackendError:
             return Admission()
-        return Admission(roots, not roots, self.allows_outside, self.hosts)
+        bases = (root for options in self.base_options.values() for root in options.admission.roots)
+        return Admission((*roots, *bases), not roots, self.allows_outside, self.hosts)
 
     # ---- about the service -----------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ def command(
     form: str,
     parallelism: int,
 ) -> None:
-    """List the live tables of the catalogs: address, location, owner, mirror and protection.
+    """List the live tables of the catalogs: address, location, owner, mirror or clone, and protection.
 
     \b
     Examples:
@@ -72,6 +72,7 @@ def _aligned_lines(tables: Sequence[ListedTable]) -> list[str]:
             display.value(table.location or ""),
             display.printable(table.owner or "-"),
             f"mirror of {display.name(table.mirror)}" if table.mirror else "",
+            f"clone of {display.printable(table.clone)}" if table.clone else "",
             "protected" if table.protect else "",
         )
         for table in tables
@@ -86,8 +87,9 @@ def _aligned_lines(tables: Sequence[ListedTable]) -> list[str]:
 def _csv_text(tables: Sequence[ListedTable]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(("address", "location", "owner", "mirror", "protect"))
+    writer.writerow(("address", "location", "owner", "mirror", "protect", "clone"))
     for table in tables:
         texts = (table.address, table.location or "", table.owner or "", table.mirror or "")
-        writer.writerow((*map(display.message, texts), str(table.protect).lower()))
+        protect, clone = str(table.protect).lower(), display.message(table.clone or "")
+        writer.writerow((*map(display.message, texts), protect, clone))
     return buffer.getvalue()

@@ -114,6 +114,8 @@ _SHAPES = {
     "an item of indices": ", such as `{type: BTREE}`",
     "an item of schema": ", such as `{name: id, type: int64}`",
     "MirrorBlock": ", such as `{from: lake}`",
+    "CloneBlock": ", such as `{from: prod, at: {tag: prod}}`",
+    "at": ", such as `{tag: prod}`",
 }
 
 

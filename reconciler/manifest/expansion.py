@@ -21,7 +21,8 @@ def expand_names(document: Mapping, problems: Problems, resolver: Resolver) -> N
     catalogs = document.get("catalogs")
     expander.expand_keys(catalogs)
     for catalog in entries_of(catalogs).values():
-        expander.expand_keys(entries_of(entries_of(catalog).get("mirror")).get("names"), are_paths=True)
+        for key in ("mirror", "clone"):
+            expander.expand_keys(entries_of(entries_of(catalog).get(key)).get("names"), are_paths=True)
         expander.expand_below(catalog)
 
 

@@ -37,9 +37,17 @@ _UNMANAGED = (
 )
 _KEY_IS_NAME = "leave it out: the key above is the name"
 
+_FOLLOWING = {
+    **dict.fromkeys(("source", "of", "catalog"), "write `from`"),
+    **dict.fromkeys(("tables", "include", "match"), "write `select`"),
+    **dict.fromkeys(("prefix", "namespace", "to"), "write `into`"),
+}
+
 KEYS: Mapping[str, Mapping[str, str]] = {
     "ManifestFile": {
-        **dict.fromkeys(("moved", "prune", "policies", "scope", "mirror"), "write `{key}` in a catalog of `catalogs`"),
+        **dict.fromkeys(
+            ("moved", "prune", "policies", "scope", "mirror", "clone"), "write `{key}` in a catalog of `catalogs`"
+        ),
         "tables": "write `tables` in a catalog or a namespace of `catalogs`",
         **dict.fromkeys(("namespaces", "databases"), "write `namespaces` in a catalog of `catalogs`"),
         "catalog": "write `catalogs`, with a block for each by its name",
@@ -139,10 +147,10 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("expires", "expiry", "expire"), "write `until`"),
         **dict.fromkeys(("comment", "why"), "write `reason`"),
     },
-    "MirrorBlock": {
-        **dict.fromkeys(("source", "of", "catalog"), "write `from`"),
-        **dict.fromkeys(("tables", "include", "match"), "write `select`"),
-        **dict.fromkeys(("prefix", "namespace", "to"), "write `into`"),
+    "MirrorBlock": _FOLLOWING,
+    "CloneBlock": {
+        **_FOLLOWING,
+        **dict.fromkeys(("tag", "version", "latest"), "write `at: {tag: NAME}` or `at: {version: N}`"),
     },
     "MovedBlock": {
         **dict.fromkeys(("old", "source", "before", "rename"), "write `from`"),

@@ -43,7 +43,7 @@ from reconciler.model.names import address, check_name
 from reconciler.model.ownership import owner_name
 from reconciler.model.redaction import REDACTED, is_sensitive_key, redact_value, scrub
 
-_BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
+_BELOW_CATALOG = ("clone", "config", "defaults", "mirror", "namespaces", "policies", "tables")
 
 
 def load(
@@ -295,7 +295,7 @@ class _Loader:
             capabilities,
             self._blocks.scope(block.scope, node.get("scope"), f"`scope` in {subject}", capabilities),
             getattr(config.known_config() if config is not None else None, "root", None),
-            has_mirror="mirror" in node,
+            has_mirror="mirror" in node or "clone" in node,
         )
         above = Defaults().below(self._blocks, self._content.root, "the manifest", reader.property_problem)
         reader.read(node, above)

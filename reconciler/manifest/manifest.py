@@ -171,7 +171,8 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
             names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
             parts = ((name, _table_parts(catalog.name, table, None)) for name, table in defaults)
             tables = [(name, *before, None, *after) for name, (before, after) in parts]
-            yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, tables)
+            at = () if mirror.clones is None else (mirror.clones.tag, mirror.clones.version)
+            yield _line(mirror.key, mirror.origin, sorted(mirror.select.patterns), mirror.into, names, tables, *at)
         for policy in desired.policies:  # the order counts
             policy_address = address(catalog.name, policy.match.patterns)
             properties = sorted(redact_properties(policy.properties, policy_address, policy.secret_keys).items())

@@ -1,4 +1,4 @@
-"""The ``mirror`` of each catalog, read after all catalogs, as it concerns two of them."""
+"""The ``mirror`` or ``clone`` of each catalog, read after all catalogs, as it concerns two of them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.manifest.catalogs import CatalogBlockReader
-from reconciler.manifest.models import MirrorBlock
+from reconciler.manifest.models import CloneBlock, MirrorBlock
 from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import is_unresolved
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import DesiredMirror
+from reconciler.model.desired import CloneAt, DesiredMirror
 from reconciler.model.names import Identifier
 
 
 def read_mirror(
     reader: CatalogBlockReader, node: Node, readers: Mapping[str, CatalogBlockReader]
 ) -> DesiredMirror | None:
-    """Return the mirror of the catalog whose block is ``node``, None without one.
+    """Return the mirror or clone of the catalog whose block is ``node``, None without one.
 
     Errors go to the reader's problems.
 
@@ -27,16 +27,22 @@ def read_mirror(
         node: the catalog's block.
         readers: those of all catalogs of the manifest.
     """
-    mirror_node = entries_of(node).get("mirror")
-    if mirror_node is None:
+    entries = entries_of(node)
+    if "mirror" in entries and "clone" in entries:
+        reader.problem(
+            entries["clone"], f"`clone` in catalog {reader.catalog} contradicts `mirror`: it has one of them"
+        )
         return None
-    block = reader.blocks.read(MirrorBlock, mirror_node, f"the mirror of {reader.catalog}")
-    return None if block is None else _MirrorReader(reader, mirror_node, block, readers).mirror()
+    model, key = (CloneBlock, "clone") if "clone" in entries else (MirrorBlock, "mirror")
+    if key not in entries:
+        return None
+    block = reader.blocks.read(model, entries[key], f"the {key} of {reader.catalog}")
+    return None if block is None else _MirrorReader(reader, entries[key], block, readers).mirror()
 
 
 @dataclass(frozen=True, slots=True)
 class _MirrorReader:
-    """Reads one ``mirror`` block, and checks it against both catalogs."""
+    """Reads one ``mirror`` or ``clone`` block, and checks it against both catalogs."""
 
     reader: CatalogBlockReader
     node: Node
@@ -56,11 +62,13 @@ class _MirrorReader:
             self._read_into(),
             dict(self._read_names(source_capabilities)),
             self.reader.mirror_defaults,
+            CloneAt(self.block.at.tag, self.block.at.version) if isinstance(self.block, CloneBlock) else None,
         )
 
     @property
     def _subject(self) -> str:
-        return f"the mirror of {self.reader.catalog}"
+        key = "clone" if isinstance(self.block, CloneBlock) else "mirror"
+        return f"the {key} of {self.reader.catalog}"
 
     def _problem(self, position: Position, message: str) -> None:
         self.reader.blocks.problems.add_at(position, message)
@@ -71,7 +79,7 @@ class _MirrorReader:
         catalogs = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
             known = ", ".join(f"`{other}`" for other in catalogs)
-            if self.reader.blocks.lacks("from", MirrorBlock, self.node):
+            if self.reader.blocks.lacks("from", type(self.block), self.node):
                 self._problem(
                     self.node.position, f"{self._subject} has no `from`; expected the catalog to follow: {known}"
                 )
@@ -124,7 +132,7 @@ class _MirrorReader:
 
 
 def check_mirrors(mirrors: Mapping[str, DesiredMirror], problems: Problems) -> None:
-    """Add an error for each cycle of catalogs that mirror each other, at the ``mirror`` of the first of them.
+    """Add an error for each cycle of catalogs that mirror or clone each other, at the block of the first of them.
 
     Args:
         mirrors: those of a manifest, by the name of their catalog.
@@ -138,5 +146,5 @@ def check_mirrors(mirrors: Mapping[str, DesiredMirror], problems: Problems) -> N
         if mirror is None or mirror.origin != name or done.intersection(chain):
             continue
         done.update(chain)
-        cycle = " mirrors ".join([*chain, name])
-        problems.add(first.source.problem(f"the mirrors have a dependency cycle: {cycle}"))
+        cycle = "".join(f"{each} {mirrors[each].key}s " for each in chain)
+        problems.add(first.source.problem(f"the mirrors have a dependency cycle: {cycle}{name}"))

@@ -365,6 +365,36 @@ class MirrorBlock(Block):
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
 
 
+class CloneAtBlock(Block):
+    """The version to clone: that of a tag, one by its number, or the latest when the plan is made."""
+
+    tag: Text | None = Field(default=None, examples=["prod"])
+    """A tag of the source table."""
+    version: Integer | None = Field(default=None, ge=1, examples=[42])
+    """A version of the source table."""
+    latest: Boolean = False
+    """True for the latest version, which is the default."""
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if sum((self.tag is not None, self.version is not None, self.latest)) > 1:
+            raise ValueError("one of `tag`, `version` and `latest`")
+        return self
+
+
+class CloneBlock(MirrorBlock):
+    """Clones of another catalog's tables: writable copies that share the files of one version, at locations here."""
+
+    origin: Annotated[Text | None, WithJsonSchema({"type": "string"})] = Field(
+        default=None, alias="from", examples=["prod"]
+    )
+    """The catalog to clone, by its name in this manifest."""
+    select: OrNull[list[Names]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
+    """The tables to clone, as globs over names joined by a slash; default: all."""
+    at: OrNull[CloneAtBlock] = Field(default=CloneAtBlock(), examples=[{"tag": "prod"}])
+    """The version to clone, `{tag: NAME}` or `{version: N}`; default: the latest when the plan is made."""
+
+
 class SuppressBlock(Block):
     """Findings of `lancens audit` that are accepted for some time."""
 
@@ -424,6 +454,8 @@ class CatalogBlock(Block):
     """What holds for live tables without a block; later ones win key by key. No policy ever removes a table."""
     mirror: MirrorBlock | None = None
     """Another catalog that this one mirrors. Its own blocks win."""
+    clone: CloneBlock | None = None
+    """Another catalog whose tables are cloned here. Its own blocks win."""
     namespaces: OrNull[dict[str, NamespaceBlock]] = {}
     """The namespaces directly under the root, by name."""
     tables: OrNull[dict[str, TableBlock]] = {}

@@ -82,10 +82,32 @@ class DesiredNamespace:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The table of another catalog that a mirrored table follows."""
+    """The table of another catalog that a mirrored or cloned table follows."""
 
     catalog: str
     identifier: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class CloneAt:
+    """Which version of a table is cloned: that of ``tag``, or ``version``; without either, the latest."""
+
+    tag: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredClone:
+    """What a new table is a shallow clone of: the table ``origin`` at a version.
+
+    ``location`` is that of the data of ``origin``; None until the plan of its catalog is made. ``awaited`` is why the
+    version is known only once that plan is applied; None if it is known.
+    """
+
+    origin: Origin
+    at: CloneAt
+    location: str | None = None
+    awaited: Why | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +133,12 @@ NOTHING_EXPECTED = Expectations()
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block, or a table that a mirror asks for.
+    """One table block, or a table that a mirror or the clone of a catalog asks for.
 
     ``location`` None leaves the location to the catalog; ``schema`` None leaves the columns to the data. The values of
     ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is set for a table without a
-    block: the table that it follows. ``refused`` is why it cannot follow that table. ``tags`` are targets by name (see
-    ``reconciler.model.tags``).
+    block: the table that it follows. ``refused`` is why it cannot follow that table. ``clones`` is set for a table
+    whose data begins as a clone. ``tags`` are targets by name (see ``reconciler.model.tags``).
     """
 
     id: Identifier
@@ -135,6 +157,12 @@ class DesiredTable:
     expect: Expectations = NOTHING_EXPECTED
     maintain: Maintain = NOT_MAINTAINED
     tags: Mapping[str, str] = field(default_factory=dict)
+    clones: DesiredClone | None = None
+
+    @property
+    def mirror(self) -> str | None:
+        """The catalog that the table mirrors; None for a clone."""
+        return self.mirrors.catalog if self.mirrors is not None and self.clones is None else None
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
         """Pickle the values of the fields alone: the default for slots takes three times as long."""
@@ -173,8 +201,9 @@ class DesiredMove:
 
 @dataclass(frozen=True, slots=True)
 class DesiredMirror:
-    """The mirror of the catalog ``origin``: its tables in ``select`` also get entries below ``into``.
+    """The mirror or clone of the catalog ``origin``: its tables in ``select`` also get entries below ``into``.
 
+    A mirror has the same locations; the tables of a clone begin as shallow clones of their version ``clones``.
     ``names`` has the names below ``into`` of renamed tables and namespaces, by their names in ``origin``. ``defaults``
     are the settings of tables without a block, by namespace; those of the innermost namespace apply.
     """
@@ -185,6 +214,12 @@ class DesiredMirror:
     into: Identifier = ()
     names: Mapping[Identifier, Identifier] = field(default_factory=dict)
     defaults: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
+    clones: CloneAt | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of its block in the manifest."""
+        return "mirror" if self.clones is None else "clone"
 
     def name_of(self, table: Identifier) -> Identifier:
         """Return the name that a table of ``origin`` gets in the mirroring catalog."""
@@ -207,10 +242,10 @@ class DesiredMirror:
 class DesiredCatalog:
     """The desired state of one catalog; ``owner`` is ``<manifest>/<catalog>``, or ``<manifest>/<catalog>/<id>``.
 
-    ``is_followed``: whether another catalog of the manifest mirrors it. Every ancestor of a table or namespace is in
-    ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has one. ``written_names`` are names with
-    variables as the manifest writes them, by what they stand for. ``varies``: the manifest has variables, so that it
-    may be applied to several environments.
+    ``mirror`` is its ``mirror`` or ``clone``; ``is_followed``: whether another catalog mirrors or clones it. Every
+    ancestor of a table or namespace is in ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has
+    one. ``written_names`` are names with variables as the manifest writes them, by what they stand for. ``varies``: the
+    manifest has variables, so that it may be applied to several environments.
     """
 
     name: str

@@ -5,6 +5,7 @@
   catalog. A list within it has the keys whose values came from the environment or a file: they stay secret.
 - ``lancens.protect`` forbids removal even after the manifest's block is gone.
 - ``lancens.mirror`` names the catalog that the object follows.
+- ``lancens.clone`` names the table and the version that the data was cloned from: ``prod/features/users@42``.
 - ``lancens.policy`` names the owner of the policies that set ``lancens.keys`` of a table without a block.
 - ``lancens.tags`` lists the tags of the data that lancens set, so that one removed from the manifest is removed.
 - ``lancens.data`` says that lancens wrote, registered or saw data at the entry's location.
@@ -25,6 +26,7 @@ MANIFEST_ID = "lancens.manifest-id"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"
 MIRROR = "lancens.mirror"
+CLONE = "lancens.clone"
 POLICY = "lancens.policy"
 TAGS = "lancens.tags"
 DATA = "lancens.data"
@@ -83,6 +85,21 @@ def is_same_name(mark: str | None, owner: str) -> bool:
 def mirror_of(properties: Mapping[str, str]) -> str | None:
     """Return the catalog that the object mirrors; None if it mirrors none."""
     return properties.get(MIRROR) or None
+
+
+def clone_of(properties: Mapping[str, str]) -> str | None:
+    """Return the table and version that the data was cloned from, ``<address>@<version>``; None for no clone."""
+    return properties.get(CLONE) or None
+
+
+def origin_of_clone(mark: str | None) -> str:
+    """Return the address of the table that a clone was made of; empty for no clone."""
+    return (mark or "").rpartition("@")[0]
+
+
+def follows(properties: Mapping[str, str], catalog: str) -> bool:
+    """Return whether a mirror or clone of ``catalog`` made the entry."""
+    return mirror_of(properties) == catalog or (clone_of(properties) or "").startswith(f"{catalog}/")
 
 
 def policy_of(properties: Mapping[str, str]) -> str | None:

@@ -19,6 +19,8 @@ class ReasonCode(StrEnum):
     ABSENT = "absent"
     ADOPTED = "adopted"
     CATALOG_CLEANUP = "catalog-cleanup"
+    CLONED = "cloned"
+    CLONE_ENDED = "clone-ended"
     COLUMNS = "columns"
     DATA_FOUND = "data-found"
     DATA_RECREATED = "data-recreated"
@@ -62,6 +64,8 @@ class ReasonCode(StrEnum):
     BAD_LOCATION = "bad-location"
     BAD_NAME = "bad-name"
     BAD_PROPERTY = "bad-property"
+    BASE_OUTSIDE = "base-outside"
+    BASE_UNAVAILABLE = "base-unavailable"
     BOTH_NAMES_THERE = "both-names-there"
     CANNOT_ALTER = "cannot-alter"
     CANNOT_ALTER_NAMESPACE = "cannot-alter-namespace"
@@ -71,6 +75,7 @@ class ReasonCode(StrEnum):
     CANNOT_TAG = "cannot-tag"
     CATALOG_TOO_NEW = "catalog-too-new"
     CLEANUP_DUE = "cleanup-due"
+    CLONE_CANNOT_PLACE = "clone-cannot-place"
     COPIES_ELSEWHERE = "copies-elsewhere"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
     DATA_DAMAGED = "data-damaged"
@@ -108,10 +113,12 @@ class ReasonCode(StrEnum):
     NAME_TAKEN = "name-taken"
     NAME_TAKEN_UNTIL_MOVED = "name-taken-until-moved"
     NOT_LANCE = "not-lance"
+    NOT_THIS_CLONE = "not-this-clone"
     NO_DATA_TO_RELOCATE_TO = "no-data-to-relocate-to"
     NO_DEFAULT_LOCATION = "no-default-location"
     NOT_INDEXABLE = "not-indexable"
     OLD_INDEX = "old-index"
+    OPTIONS_DIFFER = "options-differ"
     OTHER_COLUMNS = "other-columns"
     OTHER_INDEX = "other-index"
     OUT_OF_SCOPE = "out-of-scope"
@@ -123,6 +130,7 @@ class ReasonCode(StrEnum):
     SERVICE_MAKES_DATA = "service-makes-data"
     SEVERAL_SOURCES = "several-sources"
     SOURCE_BLOCKED = "source-blocked"
+    SOURCE_CHANGES = "source-changes"
     SOURCE_NOT_READY = "source-not-ready"
     STORAGE_DENIED = "storage-denied"
     STORAGE_UNREADABLE = "storage-unreadable"
@@ -203,6 +211,8 @@ class Params(TypedDict, total=False):
     where: str
     key: str
     value: str
+    version: int
+    tag: str
     kind: str
     other_kind: str
     does: str

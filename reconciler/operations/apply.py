@@ -345,7 +345,7 @@ def check_vanished(
         counts[name] = mirror_tables.tables
         for table in sorted(vanishing[name] & mirror_tables.desired.tables.keys()):
             origin = display.address(mirror.origin, *mirror_tables.origins_of(table)[0])
-            existing.append(f"  {display.address(name, *table)} mirrors {origin}, which is there")
+            existing.append(f"  {display.address(name, *table)} {mirror.key}s {origin}, which is there")
     if existing:
         raise StalePlanError(
             f"{count(len(existing), 'table')} that it deregisters must stay",
@@ -364,7 +364,7 @@ def _unmirrored(plan: Plan, catalog: CatalogInput) -> frozenset[Identifier]:
         if mirror is not None
         and change.action is Action.DEREGISTER_TABLE
         and change.before is not None
-        and change.before.mirror == mirror.origin
+        and change.before.follows(mirror.origin)
         and change.identifier not in blocks
     )
 

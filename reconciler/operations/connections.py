@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +25,7 @@ from reconciler.planner.placeholders import location_hider
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest, ResolvedConfig
+    from reconciler.model.admission import StorageOptions
     from reconciler.model.desired import DesiredCatalog
     from reconciler.model.live import Snapshot
 
@@ -50,6 +51,7 @@ class CatalogSpec:
         hosts: the only hosts that its service may name; None for any.
         allows_outside: whether datasets may refer to places outside its roots.
         namespace_properties: the properties that the manifest gives namespaces, if their tables go where these say.
+        bases: the catalogs whose tables are cloned here, by name.
     """
 
     name: str
@@ -65,6 +67,7 @@ class CatalogSpec:
     allows_outside: bool = False
     is_literal: bool = False
     namespace_properties: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    bases: Mapping[str, CatalogSpec] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
         """Turn the backend's errors inside the block into a CatalogError without secrets."""
@@ -81,6 +84,7 @@ class CatalogSpec:
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
             backend.allows_outside = self.allows_outside
             backend.outermost_names = self.outermost_names
+            backend.base_options = {name: spec.shared_options() for name, spec in self.bases.items()}
             location_keys = backend.known_capabilities.namespace_places
             backend.declared_locations = {
                 name: properties[key]
@@ -88,6 +92,15 @@ class CatalogSpec:
                 for key in location_keys & properties.keys()
             }
             return backend
+
+    def shared_options(self) -> StorageOptions:
+        """Return the storage options that open all data of the catalog; no request is sent.
+
+        Raises:
+            CatalogError: the backend does not accept its configuration.
+        """
+        with self.connect() as backend:
+            return backend.storage_options()
 
     def scan(self, backend: Backend, scope: Scope) -> Snapshot:
         """Return what ``backend`` has within ``scope`` (see ``Backend.scan_readable``).
@@ -160,8 +173,8 @@ def catalog_specs(
     configs = _resolve_configs(manifest, sorted(manifest.catalogs if names is None else names))
     catalogs = [catalog.desired for catalog in manifest.catalogs.values()]
     followed = {catalog.mirror.origin for catalog in catalogs if catalog.mirror is not None}
-    return [
-        CatalogSpec(
+    specs = {
+        name: CatalogSpec(
             name=name,
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
@@ -177,7 +190,34 @@ def catalog_specs(
             namespace_properties=_namespace_properties(manifest.catalogs[name].desired) if as_planned else {},
         )
         for name, config in configs.items()
-    ]
+    }
+    return [replace(spec, bases=_bases_of(manifest, name)) for name, spec in specs.items()]
+
+
+def _bases_of(manifest: Manifest, name: str) -> Mapping[str, CatalogSpec]:
+    """Return how to reach the catalogs whose tables a catalog clones; those that a mirrored catalog clones.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved.
+    """
+    mirror = manifest.catalogs[name].desired.mirror
+    if mirror is None or mirror.origin not in manifest.catalogs:
+        return {}
+    bases = _bases_of(manifest, mirror.origin)
+    if mirror.clones is None:
+        return bases
+    [config] = _resolve_configs(manifest, [mirror.origin]).values()
+    return {
+        mirror.origin: CatalogSpec(
+            mirror.origin,
+            manifest.catalogs[mirror.origin].impl,
+            config.properties,
+            config.secrets,
+            hosts=config.hosts,
+            allows_outside=config.allows_outside,
+            bases=bases,
+        )
+    }
 
 
 def _namespace_properties(desired: DesiredCatalog) -> Mapping[Identifier, Mapping[str, str]]:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.model import locations, ownership
+from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, address, folded, selecting
+from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.operations.probes import Probes
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
@@ -41,6 +43,14 @@ if TYPE_CHECKING:
 
 _MOST_MEANT = 3
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
+_REFUSALS = {
+    CloneProblem.MISSING_TAG: "it has no tag `{detail}`",
+    CloneProblem.MISSING_VERSION: "it has no version {detail} any more",
+    CloneProblem.DAMAGED: "its data is damaged: {detail}",
+    CloneProblem.INSIDE: "the clone would lie at its location, or one would be inside the other",
+    CloneProblem.LOCAL_BASE: "its data is on this machine, and the clone would be in an object store",
+    CloneProblem.OTHER_STORE: "the clone would be in another object store or bucket",
+}
 _NOT_PROBED = Storage(StorageKind.UNKNOWN)
 
 
@@ -106,8 +116,44 @@ def ask_storage(
         content = data.get(identifier) or storage.TableContent(planned_data.get(identifier, otherwise))
         stored = replace(content.storage, detail=content.problem) if content.problem else content.storage
         facts[identifier] = TableFacts(location, stored, problem_of(backend, question, location), tags=content.tags)
+    clones = [question for question in questions if question.table.clones is not None and question.table.probe]
+    facts |= in_parallel(lambda question: _with_clone(backend, question, facts[question.table.id]), clones, parallelism)
     stale = _stale_columns(backend, questions, facts)
     return {**facts, **{identifier: replace(facts[identifier], entry=entry) for identifier, entry in stale.items()}}
+
+
+def _with_clone(backend: Backend, question: StorageQuestion, facts: TableFacts) -> tuple[Identifier, TableFacts]:
+    """Return the facts about a table that is to be a clone: what is there, and for a new one the version to clone."""
+    location, found = facts.location, None
+    if location is not None and facts.storage.kind is StorageKind.DATASET:
+        found = storage.find_clone(location, _storage_options(backend, location, question.live))
+    if isinstance(found, storage.FoundClone):
+        facts = replace(facts, clone=found.base, is_begun=not found.is_finished)
+    if location is not None and question.live is None:
+        facts = replace(facts, base=_read_base(backend, question.table, location))
+    return question.table.id, facts
+
+
+def _read_base(backend: Backend, table: DesiredTable, target: str) -> CloneBase | Why | None:
+    """Return the version that a new table is cloned from, or why there is none; None if it is not known yet."""
+    clone, options = table.clones, backend.storage_options()
+    if clone is None or clone.location is None or clone.awaited is not None:
+        return None
+    base_options = backend.base_options[clone.origin.catalog]
+    params = Params(name=address(clone.origin.catalog, clone.origin.identifier), other=clone.origin.catalog)
+    if dict(base_options) != dict(options):
+        return Why(ReasonCode.OPTIONS_DIFFER, params)
+    place, *roots = storage.resolve_locations([clone.location, *options.admission.roots])
+    if not replace(options.admission, roots=tuple(roots)).admits(storage.resolve_location(target), place):
+        return Why(ReasonCode.BASE_OUTSIDE, {**params, "location": locations.redact(clone.location)})
+    base = storage.read_base(clone.location, clone.at.tag or clone.at.version, base_options, target)
+    if isinstance(base, CloneBase):
+        return base
+    if isinstance(base, CloneRefusal):
+        detail = _REFUSALS[base.problem].format(detail=base.detail)
+        return Why(ReasonCode.BASE_UNAVAILABLE, {**params, "detail": detail})
+    detail = base.detail or "no dataset is there"
+    return Why(ReasonCode.BASE_UNAVAILABLE, {**params, "detail": f"{locations.redact(clone.location)}: {detail}"})
 
 
 def _probe_all(

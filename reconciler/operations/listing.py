@@ -27,13 +27,17 @@ Which: TypeAlias = Literal["all", "owned", "unmanaged", "blocked"]
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """One object as `lancens list` shows it; ``location`` is redacted."""
+    """One object as `lancens list` shows it; ``location`` is redacted.
+
+    ``clone`` is the table and version that its data was cloned from.
+    """
 
     address: str
     location: str | None
     owner: str | None = None
     mirror: str | None = None
     protect: bool = False
+    clone: str | None = None
 
 
 def list_tables(
@@ -99,6 +103,7 @@ def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]
         ownership.owner_of(table.properties),
         ownership.mirror_of(table.properties),
         ownership.is_protected(table.properties),
+        ownership.clone_of(table.properties),
     )
 
 
@@ -106,7 +111,8 @@ def _listed_blocked(entry: Blocked) -> ListedTable:
     view = entry.before
     if view is None:
         return ListedTable(entry.address, locations.redact(entry.location))
-    return ListedTable(entry.address, locations.redact(view.location), view.managed_by, view.mirror, view.protect)
+    marks = view.managed_by, view.mirror, view.protect, view.clone
+    return ListedTable(entry.address, locations.redact(view.location), *marks)
 
 
 # ---- one object ------------------------------------------------------------------------------------------------------
@@ -166,8 +172,9 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
     )
     entries = [entry for entry in all_entries if (entry.catalog, entry.identifier) == (name, identifier)]
     values = None if desired is None else [*_desired_values(manifest, address_, desired, hide)]
-    if values is None and mirror is not None and live is not None and ownership.mirror_of(live.properties):
-        values = [Value("mirror", mirror.origin, "mirror", mirror.source)]
+    marks = None if live is None else ownership.mirror_of(live.properties) or ownership.clone_of(live.properties)
+    if values is None and mirror is not None and marks is not None:
+        values = [Value(mirror.key, mirror.origin, mirror.key, mirror.source)]
     elif values is None and isinstance(live, LiveTable) and ownership.owner_of(live.properties) is None:
         values = [*_policy_values(address_, Policies(connection.desired.policies).of(identifier))] or None
     return ObjectDescription(address_, values, None if live is None else [*_live_values(address_, live, hide)], entries)

@@ -69,6 +69,8 @@ class LiveBlock(Block):
     """True: this manifest manages it."""
     mirror: _OptionalText = Field(default=None, examples=["lake"])
     """The catalog that the entry mirrors."""
+    clone: _OptionalText = Field(default=None, examples=["prod/features/users@42"])
+    """The table and version that its data was cloned from."""
     protect: Boolean | None = None
     """Whether it is protected from removal."""
     properties: TextMapping | None = Field(default=None, examples=[{"tier": "silver"}])
@@ -246,7 +248,7 @@ class _FileReader:
             identifier=identifier or (),
             location=_absolute(block.location, manifest.folder),
             schema=blocks.columns(block.schema_, columns, "a live object") if block.schema_ and columns else None,
-            **block.model_dump(include={"owner", "managed", "mirror", "protect", "properties", "data"}),
+            **block.model_dump(include={"owner", "managed", "mirror", "clone", "protect", "properties", "data"}),
         )
 
     def _expectation(self, blocks: BlockReader, node: Node, is_wanted: bool) -> Expectation:

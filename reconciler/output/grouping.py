@@ -313,12 +313,17 @@ def _equality_key(entry: Entry) -> Hashable:
     )
     if entry.code is ReasonCode.POLICY:
         content = tuple((field.label, field.after) for field in field_changes(entry))
-    return type(entry), entry.kind, action, entry.code, repr(sorted(_without_own_names(entry).params.items())), content
+    params = _without_own_names(entry).params
+    if entry.code is ReasonCode.CLONED:  # clones of one catalog fold, whatever their versions and rows
+        params = {"name": params.get("name", "").partition("/")[0], "tag": params.get("tag", "")}
+    return type(entry), entry.kind, action, entry.code, repr(sorted(params.items())), content
 
 
 def _with_shared_values(group: Sequence[Entry]) -> Entry:
     """Return the first of equal entries, with an ellipsis for previous values that the others do not share."""
     first = group[0]
+    if first.code is ReasonCode.CLONED:
+        return _clones_as_one(group)
     if not isinstance(first, Change) or first.code is not ReasonCode.POLICY:
         return first
     values = {(field.path, field.before) for entry in group if isinstance(entry, Change) for field in entry.fields}
@@ -328,6 +333,18 @@ def _with_shared_values(group: Sequence[Entry]) -> Entry:
         for field in first.fields
     )
     return first.model_copy(update={"fields": tuple(fields)})
+
+
+def _clones_as_one(group: Sequence[Entry]) -> Entry:
+    """Return the first of some clones of one catalog, with the rows of all, and the version if they share it."""
+    first, rows = group[0], [entry.params.get("count") for entry in group]
+    params = {**first.params, "name": f"{first.params.get('name', '').partition('/')[0]}/{display.ELLIPSIS}"}
+    if len({entry.params.get("version") for entry in group}) > 1:
+        params.pop("version", None)
+    params.pop("count", None)
+    known = [number for number in rows if number is not None]
+    params |= {"count": sum(known)} if len(known) == len(rows) else {}
+    return first.model_copy(update={"params": params})
 
 
 def _without_own_names(entry: Entry) -> Entry:

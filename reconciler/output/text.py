@@ -20,6 +20,7 @@ from reconciler.output.wording import (
     Entry,
     Piece,
     ShownField,
+    base_location,
     catalog_counts,
     closing_line,
     column_changes,
@@ -258,6 +259,9 @@ class _TextWriter:
         if located := labelled_location(change):
             label, location = located
             yield from self._quiet_lines(f"{label} {self._short_value(location)}")
+        if based := base_location(change):
+            label, location, remark = based
+            yield from self._quiet_lines(f"{label} {self._short_value(location)}, {remark}")
         yield from self._field_lines(field_changes(change))
         if self._full:
             yield from self._field_lines(set_fields(change))

@@ -48,9 +48,10 @@ _LOCATION_LABELS = {
     "deregister": "data stays at",
     "move": "data stays at",
 }
+_NOT_KEPT = "which no tag keeps: a clean-up of the source breaks the clone"
 _PROPERTY = "properties."
 _LOCATIONS = ("location", "requested-location", "chosen-location")
-_FIELD_NAMES = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
+_FIELD_NAMES = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror", "clone")
 _NEXT_CALL = re.compile(r"; (?=ds\.)")
 
 
@@ -135,6 +136,7 @@ def catalog_counts(plan: Plan) -> Iterator[tuple[str, str]]:
 def outcome_of(entry: Entry, plan: Plan) -> str:
     """Return the word for what happens to an object of ``plan``; the reason code if it is blocked."""
     outcome = entry.code.value if isinstance(entry, Blocked) else word_of(entry)
+    outcome += " (clone)" if isinstance(entry, Change) and entry.clone is not None else ""
     return f"{outcome}, pending before" if entry.key in plan.pending else outcome
 
 
@@ -363,6 +365,15 @@ def labelled_location(entry: Entry) -> tuple[str, str] | None:
         return None
     label = _LOCATION_LABELS.get(entry.action.verb)
     return None if label is None else (label, locations.redact(view.location))
+
+
+def base_location(entry: Entry) -> tuple[str, str, str] | None:
+    """Return a label, the location that a clone reads from, and what keeps that version; None for no clone."""
+    base = entry.clone if isinstance(entry, Change) else None
+    if base is None:
+        return None
+    kept = f"kept by its tag {display.value(base.tag)}" if base.tag is not None else _NOT_KEPT
+    return "reads", locations.redact(base.location), kept
 
 
 def column_changes(entry: Entry) -> tuple[ShownField, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from reconciler.model import locations, ownership
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
@@ -46,6 +47,7 @@ class AssumedObject:
     owner: str | None = None
     managed: bool = False
     mirror: str | None = None
+    clone: str | None = None
     protect: bool | None = None
     properties: Mapping[str, str] | None = None
     schema: Schema | None = None
@@ -119,6 +121,7 @@ def _properties(
         **ownership.owner_marks(owner, None),
         ownership.KEYS: ownership.encode_keys(properties, secret) if properties else None,
         ownership.MIRROR: assumed.mirror,
+        ownership.CLONE: assumed.clone,
         ownership.DATA: "true" if isinstance(block, DesiredTable) and assumed.data else None,
         ownership.PROTECT: "true" if protect else None,
     }
@@ -161,7 +164,11 @@ def _answers(
         location = question.location or catalog.default_location(table.id, live.namespaces)
         storage = planned_data.get(table.id) or _stored(question, location, data, source)
         tags = FoundTags(table.tags if question.live else {}) if table.tags or question.recorded_tags else None
-        yield table.id, TableFacts(location, storage, tags=tags)
+        facts, clone = TableFacts(location, storage, tags=tags), table.clones
+        if clone is not None and clone.location is not None:
+            base = CloneBase(clone.location, clone.at.version or 1, "", clone.at.tag)
+            facts = replace(facts, base=base, clone=base if question.live else None)
+        yield table.id, facts
 
 
 def _stored(

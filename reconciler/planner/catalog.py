@@ -171,7 +171,7 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
     recreated = [change for change in outcomes.changes if change.recreates]
     untagged = [change for change in outcomes.changes if change.removes_tags]
     mirrored, mirror = source.mirrored, source.desired.mirror
-    unmirrored = (change for change in removed if mirror and change.before and change.before.mirror == mirror.origin)
+    unmirrored = (change for change in removed if mirror and change.before and change.before.follows(mirror.origin))
     blocks = len(source.desired.tables) + len(source.desired.namespaces)
     return CatalogSummary(
         name=source.desired.name,

@@ -132,7 +132,7 @@ class Outcomes:
         """
         blocks = source.desired.tables
         new_facts = {
-            change.identifier: TableFacts(change.destination, storage, None, entry_columns(change), tags)
+            change.identifier: TableFacts(change.destination, storage, None, entry_columns(change), tags, change.clone)
             for change in (self.changes if source.planned_data else ())
             if change.action in _BY_DATA and change.storage is not None and change.probe and change.destination
             for storage in (source.planned_data.get(locations.place(change.destination)),)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, SerializerFunctionWrapHandler, computed_field, field_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, WrapSerializer, computed_field, field_serializer
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
 from reconciler.model.desired import Origin, Source
 from reconciler.model.live import DatasetVersion, StorageKind
@@ -21,6 +23,14 @@ from reconciler.planner import words
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
 
 Kind: TypeAlias = Literal["namespace", "table"]
+
+
+def _serialize_redacted(base: CloneBase, write: SerializerFunctionWrapHandler) -> Any:
+    return write(replace(base, location=locations.redact(base.location)))
+
+
+_Base: TypeAlias = Annotated[CloneBase, WrapSerializer(_serialize_redacted)]
+"""The base of a clone, saved without the secrets of its location."""
 
 Key: TypeAlias = tuple[str, Kind, Identifier]
 """Catalog, kind and identifier of an object."""
@@ -187,7 +197,10 @@ class Change(Entry, _StateDocument):
     )
     tags: FoundTags | None = Field(default=None, description="Those tags of the data that the change is about.")
     mirror_of: Origin | None = Field(
-        default=None, description="The table of another catalog that this one mirrors; its change comes first."
+        default=None, description="The table that this one mirrors or clones; its change comes first."
+    )
+    clone: _Base | None = Field(
+        default=None, description="The version of `mirror_of` that the data of a new table is a shallow clone of."
     )
     depends_on: tuple[int, ...] = ()
     job: UpkeepJob | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
@@ -230,6 +243,11 @@ class Change(Entry, _StateDocument):
         return self.action is Action.CREATE_TABLE or is_written
 
     @property
+    def is_empty_data(self) -> bool:
+        """Whether it writes the table's first dataset, without rows."""
+        return self.is_first_data and self.clone is None
+
+    @property
     def after_columns(self) -> Schema | None:
         """The columns of the data afterwards; None if the plan is not about them."""
         return self.after.columns if self.after else None
@@ -270,6 +288,7 @@ class Blocked(Entry, _StateDocument):
         default=None, description="The automatic clean-up that the dataset at `location` is configured for."
     )
     tags: FoundTags | None = Field(default=None, description="Those tags of the data that the block is about.")
+    clone: _Base | None = Field(default=None, description="The version that its data would be a clone of.")
     held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
     kept_as: tuple[str, ...] | None = Field(
         default=None, description="The name under which the service would keep it, if that differs."

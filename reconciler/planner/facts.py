@@ -9,11 +9,20 @@ from typing import TypeAlias
 
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.desired import DesiredCatalog, DesiredTable, Evolve
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
-from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, selecting
-from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
+from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, address, selecting
+from reconciler.model.ownership import (
+    CHOSEN_LOCATION,
+    REQUESTED_LOCATION,
+    clone_of,
+    is_request_true,
+    origin_of_clone,
+    recorded_tags,
+)
+from reconciler.model.reasons import Why
 from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import MirroredTables
 from reconciler.planner.moves import TablePair
@@ -70,6 +79,8 @@ class TableFacts:
 
     ``problem`` is why the catalog refuses that location, None if it does not. ``entry`` has the columns that its entry
     shows and should show, None if they agree. ``tags`` is None if the block asks for no tags and lancens set none.
+    For a clone that is to be made or recognised, ``base`` is the version to clone, or why there is none; ``clone`` is
+    the version that the data at ``location`` is a clone of, and ``is_begun`` tells that writing it was interrupted.
     """
 
     location: str | None
@@ -77,6 +88,9 @@ class TableFacts:
     problem: str | None = None
     entry: EntryColumns | None = None
     tags: FoundTags | None = None
+    base: CloneBase | Why | None = None
+    clone: CloneBase | None = None
+    is_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +226,20 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     )
 
 
+def is_recorded_clone(desired: DesiredTable, live: LiveTable) -> bool:
+    """Return whether an entry is marked as the clone that a block asks for, of any version, if it asks for one."""
+    clone = desired.clones
+    made_of = origin_of_clone(clone_of(live.properties))
+    return clone is None or made_of == address(clone.origin.catalog, clone.origin.identifier)
+
+
 def new_names(
     tables: Iterable[TablePair], select: Scope = EVERYTHING
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
     """Yield the name of each new table without a location, with its old name if a line moves it."""
     for pair in tables:
         desired = pair.block_in(select) if pair.present_entry is None else None
-        if desired is not None and desired.location is None and desired.probe:
+        if desired is not None and desired.location is None and desired.probe and desired.clones is None:
             yield desired.id, pair.former_name
 
 
@@ -256,6 +277,8 @@ def _storage_question(pair: TablePair, desired: DesiredTable) -> StorageQuestion
         otherwise = live.location if is_unanswered(desired, live) else None
         return StorageQuestion(desired, desired.location, otherwise, pair.present_entry)
     has_tags = bool(desired.tags or recorded_tags(live.properties))
+    if not is_recorded_clone(desired, live):
+        return StorageQuestion(desired, live.location, live=pair.present_entry)
     if (desired.schema is not None or has_tags) and desired.probe:
         return StorageQuestion(desired, live.location, live=pair.present_entry)
     return None

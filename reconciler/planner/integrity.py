@@ -27,6 +27,7 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.model.redaction import is_stand_in, redact_value
 from reconciler.model.tags import FoundTags
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
+from reconciler.planner.clones import recorded_clone
 from reconciler.planner.comparison import TableComparison, entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import Answers, CatalogInput, Facts, LiveTables, Questions, StorageQuestion, TableFacts
@@ -309,7 +310,7 @@ def _recorded_facts(recorded: RecordedCatalog, question: StorageQuestion, facts:
     planned_data = mirrored.planned_data.get(identifier) if mirrored else None
     version = entry.dataset if isinstance(entry, Change) else None
     storage = planned_data or Storage(kind, schema, detail, cleanup, version)
-    return replace(facts, storage=storage, entry=shown, tags=tags)
+    return recorded_clone(question.table, entry, replace(facts, storage=storage, entry=shown, tags=tags))
 
 
 def _is_relocation(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
@@ -343,6 +344,7 @@ def _properties(fingerprint: Fingerprint, view: ObjectView, desired: Mapping[str
         ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
         ownership.DATA: "true" if view.data else None,
         ownership.MIRROR: view.mirror,
+        ownership.CLONE: view.clone,
         ownership.TAGS: ownership.encode_tags(view.tag_keys) or None,
         ownership.PROTECT: "true" if view.protect else None,
         ownership.REQUESTED_LOCATION: view.requested_location,

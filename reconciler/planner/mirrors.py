@@ -1,7 +1,8 @@
-"""Derive the desired tables of a mirror from what the plan of its source leaves.
+"""Derive the desired tables of a mirror, or of clones, from what the plan of their source leaves.
 
-A mirror is planned after its source, and mirrored tables are compared like tables with a block. Names and locations
-that the mirror cannot take are refused here, with a remedy.
+A catalog that mirrors or clones another is planned after that one, and its tables are compared like tables with a
+block. Names and locations that it cannot take are refused here, with a remedy. Where this says "mirror", a catalog
+with `clone` is meant as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from graphlib import TopologicalSorter
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import (
+    CloneAt,
     DesiredCatalog,
+    DesiredClone,
     DesiredMirror,
     DesiredNamespace,
     DesiredTable,
@@ -38,13 +41,15 @@ class PlannedTable:
     """A table as the plan of its catalog leaves it, for mirrors of that catalog.
 
     ``location`` is None if only apply can tell it. ``properties`` are those that a mirror copies. ``planned_data`` is
-    the data that the plan writes at the location. ``is_undecided``: the table is blocked, or its change waits.
+    the data that the plan writes at the location, ``moved_tags`` are the tags that it sets or removes.
+    ``is_undecided``: the table is blocked, or its change waits.
     """
 
     id: Identifier
     location: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
     planned_data: Storage | None = None
+    moved_tags: frozenset[str] = frozenset()
     is_undecided: bool = False
 
 
@@ -174,7 +179,7 @@ def mirrored(
         {
             name: same_name[0].planned_data
             for name, same_name in origins.items()
-            if same_name[0].planned_data is not None
+            if mirror.clones is None and same_name[0].planned_data is not None
         },
         {**{name: origin for name, origin in removed.items() if name not in tables}, **ambiguous},
         frozenset(name for name, same_name in origins.items() if any(table.is_undecided for table in same_name)),
@@ -213,13 +218,19 @@ class _Mirroring:
         origin, mirror = origins[0], self.mirror
         defaults = mirror.default_of(name) or DesiredTable(name, mirror.source)
         copied = origin.properties if self.capabilities.table_markers else {}
+        followed, clones = Origin(mirror.origin, origin.id), None
+        if mirror.clones is not None:
+            awaited = self._why_base_awaited(origin, mirror.clones)
+            clones = DesiredClone(followed, mirror.clones, origin.location, awaited)
         return replace(
             defaults,
             id=name,
             source=mirror.source,
             properties={**defaults.properties, **copied},
-            location=origin.location,
-            mirrors=Origin(mirror.origin, origin.id),
+            location=origin.location if clones is None else None,
+            probe=defaults.probe or clones is not None,
+            mirrors=followed,
+            clones=clones,
             refused=self._refusal(name, origins),
         )
 
@@ -270,24 +281,37 @@ class _Mirroring:
 
     def _location_refusal(self, name: Identifier, table: PlannedTable) -> Why | None:
         """Return why a table cannot have the location or properties of its source table; None if it can."""
-        origin = address(self.mirror.origin, table.id)
-        if table.location is None:
-            code = ReasonCode.SOURCE_BLOCKED if table.is_undecided else ReasonCode.SOURCE_NOT_READY
-            return Why(code, {"name": origin, "other": self.mirror.origin})
-        params: Params = {"leave_out": leave_out(name)}
-        problem = locations.table_problem(table.location)
-        if problem is not None:
-            return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
-        if self.capabilities.chooses_locations:
-            return self._why(ReasonCode.MIRROR_CANNOT_PLACE, params)
+        origin, params = address(self.mirror.origin, table.id), Params(leave_out=leave_out(name))
+        if self.mirror.clones is None:
+            if table.location is None:
+                return self._why_location_awaited(table)
+            problem = locations.table_problem(table.location)
+            if problem is not None:
+                return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
+            if self.capabilities.chooses_locations:
+                return self._why(ReasonCode.MIRROR_CANNOT_PLACE, params)
         for key, value in table.properties.items() if self.capabilities.table_markers else ():
             problem = self.capabilities.property_problem(key, value)
             if problem is not None:
                 return self._why(ReasonCode.BAD_PROPERTY, {**params, "name": origin, "key": key, "detail": problem})
         return None
 
+    def _why_location_awaited(self, table: PlannedTable) -> Why:
+        code = ReasonCode.SOURCE_BLOCKED if table.is_undecided else ReasonCode.SOURCE_NOT_READY
+        return Why(code, {"name": address(self.mirror.origin, table.id), "other": self.mirror.origin})
+
+    def _why_base_awaited(self, table: PlannedTable, at: CloneAt) -> Why | None:
+        """Return why the version to clone is known only once the source's plan is applied; None if it is known."""
+        if table.location is None:
+            return self._why_location_awaited(table)
+        if table.planned_data is None and at.tag not in table.moved_tags:
+            return None
+        params: Params = {"name": address(self.mirror.origin, table.id), "other": self.mirror.origin}
+        return Why(ReasonCode.SOURCE_CHANGES, params)
+
     def _why(self, code: ReasonCode, params: Params, stored: Identifier | None = None) -> Why:
-        return Why(code, {"catalog": self.desired.name, **params}, stored)
+        kind: Params = {} if self.mirror.clones is None else {"kind": self.mirror.key}
+        return Why(code, {"catalog": self.desired.name, **kind, **params}, stored)
 
     # ---- remedies: lines to write into the manifest
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.clones import CloneBase
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, address
@@ -46,9 +47,9 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``mirror`` is the catalog that it mirrors, if any. ``scope`` is the part of it that the manifest manages, ``select``
-    the part to plan, ``recreate_lost`` the part whose lost data is replaced by empty datasets. ``moves`` are its
-    ``moved`` lines; ``policies`` are for tables without a block.
+    ``mirror`` is the catalog that it mirrors, ``cloned`` the one whose tables it clones, if any. ``scope`` is the part
+    of it that the manifest manages, ``select`` the part to plan, ``recreate_lost`` the part whose lost data is replaced
+    by empty datasets. ``moves`` are its ``moved`` lines; ``policies`` are for tables without a block.
     """
 
     catalog: str
@@ -58,6 +59,7 @@ class CatalogContext:
     adopt: bool = False
     take_over: bool = False
     mirror: str | None = None
+    cloned: str | None = None
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
     recreate_lost: Scope = NOTHING
@@ -75,7 +77,8 @@ class CatalogContext:
             capabilities=source.capabilities,
             adopt=options.adopt,
             take_over=options.take_over,
-            mirror=desired.mirror.origin if desired.mirror else None,
+            mirror=desired.mirror.origin if desired.mirror and desired.mirror.clones is None else None,
+            cloned=desired.mirror.origin if desired.mirror and desired.mirror.clones is not None else None,
             scope=desired.scope,
             select=options.select,
             recreate_lost=options.recreate_lost,
@@ -88,6 +91,10 @@ class CatalogContext:
         if self.prune is Prune.NEVER or not self.capabilities.table_markers or not self.scope.contains(table):
             return False
         return self.prune is Prune.ALL or ownership.is_same_owner(owner, self.owner)
+
+    def is_clone_here(self, mark: str | None) -> bool:
+        """Return whether an entry's mark says that it was cloned from the catalog that this one clones."""
+        return self.cloned is not None and mark is not None and mark.startswith(f"{self.cloned}/")
 
     def why_foreign(self, properties: Mapping[str, str], params: Params = NO_PARAMS) -> Why | None:
         """Return why an object of another manifest is left alone; None if this manifest may change it."""
@@ -137,6 +144,7 @@ class CatalogContext:
             detail=storage.detail if storage else "",
             cleanup=storage.cleanup if storage else None,
             tags=facts.tags if facts else None,
+            clone=facts.base if facts and isinstance(facts.base, CloneBase) else None,
             kept_as=why.kept_as,
             secret_keys=_secret_keys(desired, before),
         )
@@ -187,7 +195,8 @@ class CatalogContext:
             keys=tuple(sorted(desired.properties)),
             secret_keys=tuple(sorted(desired.secret_keys)),
             data=isinstance(desired, DesiredTable) and ownership.has_data(live),
-            mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
+            mirror=desired.mirror if isinstance(desired, DesiredTable) else None,
+            clone=ownership.clone_of(live) if isinstance(desired, DesiredTable) else None,
             properties=properties,
         )
 
@@ -245,7 +254,7 @@ def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: Object
 
 def _why_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> Why | None:
     """Return the reason for registering a mirrored table; None for any other change."""
-    origin = desired.mirrors if isinstance(desired, DesiredTable) else None
+    origin = desired.mirrors if isinstance(desired, DesiredTable) and desired.clones is None else None
     if desired is None or origin is None or action not in (Action.REGISTER_TABLE, Action.DECLARE_TABLE):
         return None
     is_same = desired.id[-len(origin.identifier) :] == origin.identifier
@@ -281,8 +290,11 @@ def diff_unwanted(
         return _removal(context, live, Why(ReasonCode.MOVED_AWAY, {"name": "/".join(renamed_to.id)}), lifted)
     if context.prune is Prune.NEVER:
         return None
-    mirror = ownership.mirror_of(live.properties) if is_table else None
-    if mirror is None:
+    mirror, clone = ownership.mirror_of(live.properties), ownership.clone_of(live.properties)
+    if is_table and context.is_clone_here(clone):
+        params = Params(name=ownership.origin_of_clone(clone))
+        return _removal(context, live, Why(ReasonCode.CLONE_ENDED, params))
+    if mirror is None or not is_table:
         return _removal(context, live, Why(ReasonCode.NO_LONGER_IN_MANIFEST))
     if mirror != context.mirror:
         return Remark(NoteCode.MIRRORED_BEFORE, live.id, {"mirror": mirror})

@@ -16,6 +16,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from reconciler.model import locations
+from reconciler.model.clones import CloneBase
 from reconciler.model.maintenance import Upkeep
 from reconciler.model.reasons import PARAMS_WITH_LOCATIONS
 from reconciler.planner.entries import Fingerprint
@@ -26,7 +27,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 _Edit = Callable[[str], str]
 _ENTRIES = ("changes", "waiting", "blocked", "guards", "notes", "fingerprints")
 _TEXTS = ("location", "unreferenced", "requested_location", "chosen_location", "detail", "held_by")
-_PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view", "upkeep")
+_PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view", "upkeep", "clone")
 # `/data` is not in the address `lake/data/users`; a line in JSON begins after `\n`.
 _BEFORE_PATH = r"(?:(?<![\w.-])|(?<=://localhost)|(?<=\\[nrt]))"
 _FIELDS = ("location", "requested-location", "chosen-location")
@@ -102,6 +103,8 @@ def _edit_value(value: object, edit: _Edit) -> object:
     elif isinstance(value, Upkeep):
         elsewhere = tuple(map(edit, value.elsewhere))
         edited = replace(value, damage=value.damage and edit(value.damage), elsewhere=elsewhere)
+    elif isinstance(value, CloneBase):
+        edited = replace(value, location=edit(value.location))
     elif isinstance(value, BaseModel):
         return _edit_model(value, edit)
     elif isinstance(value, tuple):

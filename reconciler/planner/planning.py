@@ -179,7 +179,7 @@ def tables_after(source: CatalogInput, plan: CatalogPlan) -> TablesAfterPlan:
             tables.pop(old_name, None)
             gone.add(old_name)
         if change.after is not None:
-            tables[change.identifier] = _as_planned(source, change)
+            tables[change.identifier] = replace(_as_planned(source, change), moved_tags=_moved_tags(change))
     undecided: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
     for entry in undecided:
         present = {entry.moved_from or entry.identifier, entry.identifier} & tables.keys()
@@ -203,7 +203,7 @@ def planned_data_of(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Sto
         after = change.after
         if after is None or after.location is None:
             continue
-        if after.columns and change.storage is StorageKind.NOTHING:
+        if (after.columns or change.clone) and change.storage is StorageKind.NOTHING:
             planned_data[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
         elif change.identifier in known:
             planned_data[locations.place(after.location)] = known[change.identifier]
@@ -218,6 +218,11 @@ def _as_it_is(table: LiveTable, block: DesiredTable | None) -> PlannedTable:
     keys = recorded_keys(table.properties) | (block.properties.keys() if block else set())
     secret = recorded_secrets(table.properties).union(block.secret_keys if block else ())
     return PlannedTable(table.id, table.location, _copied_properties(table.properties, keys, secret))
+
+
+def _moved_tags(change: Change) -> frozenset[str]:
+    before, after = (dict(view.tags or {}) if view else {} for view in (change.before, change.after))
+    return frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def _as_planned(source: CatalogInput, entry: Change | Blocked) -> PlannedTable:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model import locations, ownership
-from reconciler.model.columns import is_readable
+from reconciler.model.columns import Schema, is_readable
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
+from reconciler.planner.clones import base_of, clone_mark, how_cloned, mark_of_existing, why_no_clone, why_unclonable
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.moves import TablePair
@@ -69,7 +70,7 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
     properties = live.properties
     if context.capabilities.table_markers and (
         not ownership.is_same_owner(ownership.owner_of(properties), context.owner)
-        or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
+        or ownership.mirror_of(properties) != desired.mirror
         or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties, desired.secret_keys)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
@@ -85,7 +86,7 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
 def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{address(context.catalog, desired.id)} is planned without looking at its storage")
-    able, storage = context.capabilities, facts.storage
+    able = context.capabilities
     if able.makes_no_tables:
         return context.blocked_entry(
             Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts
@@ -95,25 +96,17 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
     tags = tag_change(context, desired, None, facts, relocates=False)
     blocking_reason = (
         _why_not_stored(context, desired)
+        or why_unclonable(context, desired, facts)
         or blocked_by_storage(desired, facts, vends=able.vends_credentials)
         or why_unregistrable(context, desired, facts)
         or tags.blocked
     )
     if blocking_reason:
         return context.blocked_entry(blocking_reason, desired, None, facts)
-    action, columns = Action.DECLARE_TABLE, None
-    why = Why(ReasonCode.NEW_UNPROBED)
-    if storage.kind is StorageKind.DATASET:
-        action, columns = Action.REGISTER_TABLE, compared_columns(desired, facts)
-        why = Why(ReasonCode.DATA_FOUND)
-        if storage.detail:
-            why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
-    elif storage.kind is StorageKind.NOTHING:
-        why = Why(ReasonCode.NEW_WITHOUT_DATA)
-        columns = None if desired.schema is None else without_renames(desired.schema)
-        action = Action.DECLARE_TABLE if columns is None else Action.CREATE_TABLE
-    has_data = action is Action.REGISTER_TABLE
-    if action is Action.CREATE_TABLE and facts.location is not None:
+    base = base_of(desired, facts)
+    action, columns, why = _how_made(desired, facts) if base is None else how_cloned(desired, facts, base)
+    has_data = action is Action.REGISTER_TABLE or base is not None
+    if base is None and action is Action.CREATE_TABLE and facts.location is not None:
         has_data = not able.comes_before_data(desired.id, facts.location)
     after = context.marks(desired, {}, able.table_markers).model_copy(
         update={
@@ -121,11 +114,26 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
             "safeguards": context.safeguards({}),
             "columns": columns,
             "data": has_data and able.table_markers,
+            "clone": clone_mark(desired, base) if able.table_markers else None,
         }
     )
     _, after = tags.applied_to(_NO_VIEW, after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
-    return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
+    change = change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
+    return change if base is None else change.model_copy(update={"clone": base})
+
+
+def _how_made(desired: DesiredTable, facts: TableFacts) -> tuple[Action, Schema | None, Why]:
+    """Return the action that makes a new table, the columns of its data, and the reason."""
+    if facts.storage.kind is StorageKind.DATASET:
+        writer = facts.storage.detail
+        why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": writer}) if writer else Why(ReasonCode.DATA_FOUND)
+        return Action.REGISTER_TABLE, compared_columns(desired, facts), why
+    if facts.storage.kind is not StorageKind.NOTHING:
+        return Action.DECLARE_TABLE, None, Why(ReasonCode.NEW_UNPROBED)
+    columns = None if desired.schema is None else without_renames(desired.schema)
+    action = Action.DECLARE_TABLE if columns is None else Action.CREATE_TABLE
+    return action, columns, Why(ReasonCode.NEW_WITHOUT_DATA)
 
 
 def _diff_existing(
@@ -136,7 +144,11 @@ def _diff_existing(
         return foreign
     relocates = _must_relocate(desired, live, facts, can_move=context.capabilities.relocate_table)
     difference = schema_difference(desired, facts)
-    blocking_reason = (_why_not_relocated(context, live) if relocates else None) or _why_not_stored(context, desired)
+    blocking_reason = (
+        why_no_clone(desired, live, facts)
+        or (_why_not_relocated(context, live) if relocates else None)
+        or _why_not_stored(context, desired)
+    )
     tags = tag_change(context, desired, live, facts, relocates=relocates)
     if not relocates:
         blocking_reason = blocking_reason or why_data_lost(context, desired, live, facts)
@@ -220,7 +232,7 @@ def remarks_on(
         return
     vanishes = context.capabilities.lists_root and len(desired.id) == 1  # with its files
     is_silent = pair.present_entry is not None or vanishes
-    if isinstance(outcome, Change) and outcome.is_first_data and is_silent and not outcome.recreates:
+    if isinstance(outcome, Change) and outcome.is_empty_data and is_silent and not outcome.recreates:
         yield Remark(NoteCode.DATA_UNRECORDED, desired.id)
     if live is not None and pair.is_located_by_entry and not context.capabilities.chooses_locations:
         yield Remark(NoteCode.KEEP_LOCATION, desired.id, {"location": locations.redact(live.location)})
@@ -270,6 +282,8 @@ def _views(
     before = context.view(desired, live) or ObjectView()
     capabilities = context.capabilities
     after = context.marks(desired, live.properties, capabilities.table_markers)
+    if capabilities.table_markers:
+        after = after.model_copy(update=mark_of_existing(desired, live, facts))
     requested, chosen = _request_to_record(desired, before) if capabilities.alter_table else before.request
     if relocates:  # the service's answer will tell
         requested, chosen = None, None

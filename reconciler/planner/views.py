@@ -85,6 +85,9 @@ class ObjectView(Document):
         default=False, description="Whether lancens has written, registered or seen data at the location."
     )
     mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
+    clone: str | None = Field(
+        default=None, description="The table and version that the data was cloned from, such as `prod/users@42`."
+    )
     policy: str | None = Field(default=None, description="The owner of the policies that set the properties.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
@@ -116,6 +119,10 @@ class ObjectView(Document):
         """The properties and protection that the user asked for, without lancens' marks."""
         return self.properties, self.protect
 
+    def follows(self, catalog: str) -> bool:
+        """Return whether a mirror or clone of ``catalog`` made the entry."""
+        return self.mirror == catalog or (self.clone or "").startswith(f"{catalog}/")
+
     @property
     def writes_beside_entry(self) -> bool:
         """Whether a change to this state writes columns or tags beside the entry's properties."""
@@ -134,9 +141,9 @@ class ObjectView(Document):
     @property
     def marks(
         self,
-    ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None, str | None]:
+    ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None, str | None, str | None]:
         """The marks that lancens keeps in the entry, but for protection and the request."""
-        return self.managed_by, self.keys, self.secret_keys, self.tag_keys, self.mirror, self.policy
+        return self.managed_by, self.keys, self.secret_keys, self.tag_keys, self.mirror, self.clone, self.policy
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it: with stand-ins for secrets.
@@ -177,6 +184,7 @@ class ObjectView(Document):
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
             *(("managed versioning",) if self.managed_versioning else ()),
+            *(("clone", self.clone) if self.clone else ()),
             *(("policy", self.policy) if self.policy else ()),
             *((("tags", self.tag_keys),) if self.tag_keys else ()),
             *(("data",) if self.data else ()),
@@ -227,6 +235,7 @@ def view_of(
         tag_keys=tuple(sorted(ownership.recorded_tags(properties))) if isinstance(live, LiveTable) else (),
         data=isinstance(live, LiveTable) and ownership.has_data(properties),
         mirror=ownership.mirror_of(properties),
+        clone=ownership.clone_of(properties) if isinstance(live, LiveTable) else None,
         policy=ownership.policy_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
@@ -298,6 +307,7 @@ def _text_fields(view: ObjectView, *, with_request: bool) -> dict[_Path, str]:
     texts |= {("safeguards", key): value for key, value in view.safeguards.items()}
     texts["protect",] = str(view.protect).lower()
     marks = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
+    marks["clone"] = view.clone
     if with_request:
         marks["requested-location"] = locations.redact(view.requested_location)
         marks["chosen-location"] = locations.redact(view.chosen_location)

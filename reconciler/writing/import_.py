@@ -319,11 +319,12 @@ def _keep_missing(live: _ImportedCatalog, existing: DesiredCatalog) -> None:
 
 
 def _mirrored_entries(live: _ImportedCatalog, existing: DesiredCatalog) -> set[Identifier]:
-    """Return the names of entries that a mirror made, and of their owned namespaces: they need no blocks."""
+    """Return the names of entries that a mirror or clone made, and of their owned namespaces: they need no blocks."""
     if existing.mirror is None:
         return set()
     tables, owned = live.snapshot.tables.items(), partial(ownership.is_same_owner, owner=existing.owner)
-    mirrored = {name for name, entry in tables if ownership.mirror_of(entry.properties) == existing.mirror.origin}
+    origin = existing.mirror.origin
+    mirrored = {name for name, entry in tables if ownership.follows(entry.properties, origin)}
     above = {name[:depth] for name in mirrored for depth in range(1, len(name))}
     ancestors = (live.snapshot.namespaces[name] for name in above if name in live.snapshot.namespaces)
     return mirrored | {entry.id for entry in ancestors if owned(ownership.owner_of(entry.properties))}

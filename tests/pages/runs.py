@@ -22,6 +22,7 @@ from tests.unit.pipeline.documents import small_document
 __all__ = ["ANSWERS", "NOT_RUN", "RUNS", "TUTORIAL", "run_of"]
 
 ADOPTING = "docs/adopt.md"
+CLONES = "docs/clones.md"
 ANSWERS = "docs/how-do-i.md"
 MIGRATING = "docs/migrate.md"
 TUTORIAL = "docs/tutorial.md"
@@ -213,6 +214,17 @@ def _tested(place: Place) -> None:
     place.write("tests/plans.yaml", first_yaml(ROOT / "docs/testing.md"))
 
 
+def _to_clone(place: Place) -> None:
+    """A catalog with two tagged tables, and the manifest of the page of clones."""
+    _from_page(CLONES)(place)
+    with closing(registry.connect("dir", {"root": str(place.folder / "prod")})) as backend:
+        backend.insert_namespace(("features",), {})
+        for name in ("events", "users"):
+            table = backend.insert_table(("features", name), f"{place.folder}/prod/{name}.lance", {})
+            lance.write_dataset(pa.table({"id": [1, 2]}), table.location)
+            lance.write_dataset(pa.table({"id": [3]}), table.location, mode="append").tags.create("prod", 2)
+
+
 def _nothing(place: Place) -> None:
     pass
 
@@ -238,6 +250,8 @@ RUNS: Mapping[str, Run] = {
     "docs/audit.md": Run(_audited, ("Report: report/audit.html",)),
     "docs/catalogs/memory.md": Run(_nothing),
     "docs/clients.md#Connecting": Run(_nothing),
+    CLONES: Run(_to_clone, ("Applied 3 of 3 changes",)),
+    f"{CLONES}#Take a preview away": Run(None, ("2 to deregister, 1 to drop", "Applied 3 of 3 changes")),
     "docs/commands.md#Import": Run(_prod_without_manifest, ("analytics", "Wrote found.yaml")),
     "docs/commands.md#Release": Run(_prod, ("- managed-by: shop/lake", "~ analytics/clicks  update  released")),
     "docs/commands.md#Doctor": Run(_doctored, ('"detail": "glue: eu-west-1',)),

@@ -286,6 +286,20 @@ def test_a_plan_of_several_files_with_a_mirror_is_applied(spark: SparkSession, t
     assert apply(made, load(path), journal=tmp_path / "journal", skip_blocked=True).ok
 
 
+def test_a_plan_of_clones_is_the_local_one(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lancens.yaml"
+    prod = "  prod: {impl: dir, config: {root: ./prod}, tables: {a: {schema: ids}, b: {schema: ids}}}\n"
+    head = "version: 1\nname: store\nschemas: {ids: [{name: id, type: int64}]}\ncatalogs:\n"
+    path.write_text(head + prod)
+    assert apply(plan(load(path)), load(path), journal=tmp_path / "journal").ok
+    path.write_text(f"{head}{prod}  copy: {{impl: dir, config: {{root: ./copy}}, clone: {{from: prod, into: [pr]}}}}\n")
+    made = plan_on_spark(spark, load(path))
+    assert made.to_json() == plan(load(path)).to_json()
+    assert [change.address for change in made.changes if change.clone] == ["copy/pr/a", "copy/pr/b"]
+    assert apply(made, load(path), journal=tmp_path / "journal").ok
+    assert plan_on_spark(spark, load(path)).is_empty
+
+
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
     spark: SparkSession, spark_log: Path, tmp_path: Path
 ) -> None:

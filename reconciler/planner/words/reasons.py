@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reconciler.model.figures import UNKNOWN
 from reconciler.model.reasons import Params, ReasonCode
 from reconciler.planner.words.sentences import Sentence, rename_hint
 
@@ -39,6 +40,13 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CATALOG_CLEANUP: (
         "its commits would delete its old versions, which lancens never triggers; this ends that and deletes none"
     ),
+    ReasonCode.CLONED: [
+        "clone of {name}",
+        " at {version}",
+        " (tag {tag})",
+        (", {count:row}", f", {UNKNOWN} rows"),
+    ],
+    ReasonCode.CLONE_ENDED: "a clone of {name}, which is not cloned any more",
     ReasonCode.COLUMNS: _column_changes,
     ReasonCode.DATA_FOUND: "data found at its location",
     ReasonCode.DATA_RECREATED: "its data is lost; an empty dataset is made",
@@ -84,6 +92,8 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ],
     ReasonCode.BAD_NAME: "`{name}`: {detail}",
     ReasonCode.BAD_PROPERTY: "property `{key}`: {detail}",
+    ReasonCode.BASE_OUTSIDE: "the data of {name}, at {location}, is not below a root of {other}",
+    ReasonCode.BASE_UNAVAILABLE: "{name} cannot be cloned: {detail}",
     ReasonCode.BOTH_NAMES_THERE: "both {name} and it exist, at {location} and {other_location}",
     ReasonCode.CANNOT_ALTER: "it cannot be changed: this catalog cannot alter a table",
     ReasonCode.CANNOT_ALTER_NAMESPACE: "it cannot be changed: this catalog cannot alter a namespace",
@@ -93,6 +103,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         "{name} cannot be renamed: this catalog cannot rename tables, and keeps no properties to re-create one with"
     ),
     ReasonCode.CLEANUP_DUE: "{location}: {detail}",
+    ReasonCode.CLONE_CANNOT_PLACE: f"{_CATALOG_CHOOSES}, but the data of a clone is written before its entry",
     ReasonCode.COPIES_ELSEWHERE: "the dataset at {location} has rows elsewhere, and the job would copy them: {detail}",
     ReasonCode.CREDENTIALS_NOT_VENDED: (
         "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
@@ -146,9 +157,18 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.NAME_TAKEN: "it cannot be a {kind}: a {other_kind} already has this name",
     ReasonCode.NAME_TAKEN_UNTIL_MOVED: "a namespace keeps that name until its tables have moved",
     ReasonCode.NOT_LANCE: "{location} holds files that are not a Lance dataset",
+    ReasonCode.NOT_THIS_CLONE: [
+        (
+            "{location} holds a clone of {name} at version {version}, not at the version to clone",
+            "{location} holds a dataset that is no clone of {name}",
+        )
+    ],
     ReasonCode.NO_DATA_TO_RELOCATE_TO: "there is no dataset at {location} to relocate it to",
     ReasonCode.NO_DEFAULT_LOCATION: "the catalog has no default location for a new table",
     ReasonCode.NOT_INDEXABLE: "no index {kind} can be built on {name}: {detail}",
+    ReasonCode.OPTIONS_DIFFER: (
+        "its data and that of {name} would need different storage options, and readers of a clone have one set"
+    ),
     ReasonCode.OTHER_COLUMNS: _other_columns,
     ReasonCode.OLD_INDEX: "pylance cannot add rows to the {kind} index on {name}, which pylance 0.20 or older wrote",
     ReasonCode.OTHER_INDEX: "the index on {name} is {detail}; its block asks for {kind}",
@@ -163,6 +183,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         f"{' and '.join(params.get('names', ()))} would both have this name here"
     ),
     ReasonCode.SOURCE_BLOCKED: "{name} is blocked",
+    ReasonCode.SOURCE_CHANGES: "the plan of {other} writes the data of {name} first, or moves its tag",
     ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is created",
     ReasonCode.STORAGE_DENIED: "{location} is not accessible ({detail})",
     ReasonCode.STORAGE_UNREADABLE: "{location} cannot be opened: {detail}",

@@ -58,13 +58,21 @@ _CORRECT_OPTIONS = (
 _THROUGH_SERVICE = "through the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
 _REGISTER_AGAIN = "deregister it with `absent: true`, apply, and put the block back"
 LEAVE_OUT = "leave it out with `{leave_out}` in {catalog}"
-_WRITE_IN_MIRROR = "write `{write}` in the `mirror` of {catalog}"
+_WRITE_IN_MIRROR = ("write `{write}` in the `{kind}` of {catalog}", "write `{write}` in the `mirror` of {catalog}")
+_MORE_NAMES = "write more names into `into` in the `mirror` of {catalog}"
+_ADMIT_BASE = "write a `root` above it in the `config` of {other}, or pass --allow-outside"
+_OTHER_BASE = "set the tag with pylance's `tags.create`, or write another `at`"
+_SAME_OPTIONS = "write the same `storage.*` in the `config` of both catalogs"
 _APPLY_SOURCE_FIRST = "carry out the plan of {other} first (`--select '{other}/**'`), and plan again"
 
 REMEDIES: Mapping[ReasonCode, Sentence] = {
-    ReasonCode.BAD_DEPTH: [(_WRITE_IN_MIRROR, "write more names into `into` in the `mirror` of {catalog}")],
+    ReasonCode.BASE_OUTSIDE: _ADMIT_BASE,
+    ReasonCode.BASE_UNAVAILABLE: _OTHER_BASE,
+    ReasonCode.BAD_DEPTH: [
+        (*_WRITE_IN_MIRROR, "write more names into `into` in the `{kind}` of {catalog}", _MORE_NAMES)
+    ],
     ReasonCode.BAD_LOCATION: _ANOTHER_LOCATION,
-    ReasonCode.BAD_NAME: _WRITE_IN_MIRROR,
+    ReasonCode.BAD_NAME: [_WRITE_IN_MIRROR],
     ReasonCode.BOTH_NAMES_THERE: (
         f"remove one of the two outside lancens, or remove {_MOVED_LINE} and write a block for each name"
     ),
@@ -79,6 +87,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CATALOG_TOO_NEW: "upgrade lancens, or make the changes with the pylance that wrote it",
+    ReasonCode.CLONE_CANNOT_PLACE: "remove `clone` from its block",
     ReasonCode.COPIES_ELSEWHERE: "set `copy_elsewhere: true` in `maintain` of its block, or leave it as it is",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
     ReasonCode.DATA_DAMAGED: (
@@ -109,7 +118,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "`name`; or claim it with --take-over"
     ),
     ReasonCode.KEEPS_NO_PROPERTIES: "remove `properties` from its block",
-    ReasonCode.KEPT_UNDER_ANOTHER_NAME: _WRITE_IN_MIRROR,
+    ReasonCode.KEPT_UNDER_ANOTHER_NAME: [_WRITE_IN_MIRROR],
     ReasonCode.KIND_CHANGED: "write `kind: {kind}` in its block, or give the {other_kind} another name",
     ReasonCode.KIND_HOLDS_NO_NAMESPACES: "put its namespaces into a {other_kind}, under another name",
     ReasonCode.KIND_HOLDS_NO_TABLES: "put its tables into a {other_kind} inside it",
@@ -137,18 +146,23 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         f"remove {_MOVED_LINE}; rename the directory while nobody writes, or move the data into a namespace"
     ),
     ReasonCode.NAME_HELD: ("give its block another name, or remove that table with the tool that made it"),
-    ReasonCode.NAME_MOVED_AWAY: ["remove that line once it has been applied", f", or {_WRITE_IN_MIRROR}"],
-    ReasonCode.NAME_OF_NAMESPACE: _WRITE_IN_MIRROR,
-    ReasonCode.NAME_OF_TABLE: _WRITE_IN_MIRROR,
+    ReasonCode.NAME_MOVED_AWAY: [
+        "remove that line once it has been applied",
+        tuple(f", or {line}" for line in _WRITE_IN_MIRROR),
+    ],
+    ReasonCode.NAME_OF_NAMESPACE: [_WRITE_IN_MIRROR],
+    ReasonCode.NAME_OF_TABLE: [_WRITE_IN_MIRROR],
     ReasonCode.NAME_TAKEN: "give its block another name, or remove the {other_kind} with `absent: true`",
     ReasonCode.NAME_TAKEN_UNTIL_MOVED: "move it to another name, apply, then move it to this one",
     ReasonCode.NOT_LANCE: f"{_ANOTHER_LOCATION}, or `probe: false`",
+    ReasonCode.NOT_THIS_CLONE: f"{_ANOTHER_LOCATION}, or remove `clone` from it",
     ReasonCode.NO_DATA_TO_RELOCATE_TO: (
         "write the data there first, remove `location` from its block, or write `probe: false`"
     ),
     ReasonCode.NO_DEFAULT_LOCATION: "write the `location:` of the table in its block",
     ReasonCode.NOT_INDEXABLE: "correct `maintain.indices` in its block",
     ReasonCode.OLD_INDEX: "replace the index: `{code}`",
+    ReasonCode.OPTIONS_DIFFER: _SAME_OPTIONS,
     ReasonCode.OTHER_COLUMNS: _schema_remedy,
     ReasonCode.OTHER_INDEX: "correct `maintain.indices` in its block, or replace the index: `{code}`",
     ReasonCode.PROTECTED: _UNPROTECT,
@@ -159,8 +173,9 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_THROUGH_SERVICE}",
     ReasonCode.SERVICE_KEEPS_TAGS: "remove `tags` from its block, and set them through the service",
     ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_THROUGH_SERVICE}",
-    ReasonCode.SEVERAL_SOURCES: _WRITE_IN_MIRROR,
+    ReasonCode.SEVERAL_SOURCES: [_WRITE_IN_MIRROR],
     ReasonCode.SOURCE_BLOCKED: _APPLY_SOURCE_FIRST,
+    ReasonCode.SOURCE_CHANGES: _APPLY_SOURCE_FIRST,
     ReasonCode.SOURCE_NOT_READY: _APPLY_SOURCE_FIRST,
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}block",
     ReasonCode.STORAGE_UNREADABLE: f"{_CORRECT_OPTIONS}its block",
@@ -175,10 +190,16 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
 # Remedies for a mirrored table without a block; for all other codes it can only be excluded.
 MIRROR_REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BAD_PROPERTY: f"shorten it in {{name}}, or {LEAVE_OUT}",
+    ReasonCode.BASE_OUTSIDE: f"{_ADMIT_BASE}, or {LEAVE_OUT}",
+    ReasonCode.BASE_UNAVAILABLE: f"{_OTHER_BASE}, or {LEAVE_OUT}",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}`defaults`",
+    ReasonCode.OPTIONS_DIFFER: f"{_SAME_OPTIONS}, or {LEAVE_OUT}",
     ReasonCode.OUT_OF_SCOPE: f"widen the `scope` of {{catalog}}, or {LEAVE_OUT}",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_THROUGH_SERVICE}",
     ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_THROUGH_SERVICE}",
+    **dict.fromkeys(
+        (ReasonCode.SOURCE_BLOCKED, ReasonCode.SOURCE_CHANGES, ReasonCode.SOURCE_NOT_READY), _APPLY_SOURCE_FIRST
+    ),
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}`defaults`",
     ReasonCode.STORAGE_UNREADABLE: f"{_CORRECT_OPTIONS}the catalog's `defaults`",
 }

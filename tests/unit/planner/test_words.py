@@ -30,6 +30,8 @@ NAMED: Params = {
     "where": "WHERE",
     "key": "KEY",
     "value": "VALUE",
+    "version": 42,
+    "tag": "TAG",
     "kind": "KIND",
     "other_kind": "OTHER KIND",
     "does": "GOES",
@@ -45,7 +47,7 @@ NAMED: Params = {
 """What the sentences name where nothing optional is left out."""
 
 _MIRROR: Params = {"mirror": "MIRROR", "lost": "LOST"}
-_OPTIONAL = ("name", "line", "key", "renames", "relaxed", "write", "manifest")
+_OPTIONAL = ("name", "line", "key", "renames", "relaxed", "write", "manifest", "version", "tag", "kind", "count")
 _COLUMNS: tuple[Params, ...] = (
     {"extra": ("e",)},
     {"evolves": True},

@@ -1,0 +1,124 @@
+"""Decide what a table that begins as a shallow clone is made of, and whether data that is there is that clone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.model import locations
+from reconciler.model.clones import CloneBase
+from reconciler.model.columns import Schema
+from reconciler.model.desired import CloneAt, DesiredTable
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import address
+from reconciler.model.reasons import Params, ReasonCode, Why
+from reconciler.planner.entries import Action, Blocked, Change
+from reconciler.planner.facts import TableFacts, is_recorded_clone
+from reconciler.planner.outcome import CatalogContext
+
+_LATEST = CloneAt()
+_BASE_REFUSALS = (ReasonCode.BASE_OUTSIDE, ReasonCode.BASE_UNAVAILABLE, ReasonCode.OPTIONS_DIFFER)
+
+
+def base_of(desired: DesiredTable, facts: TableFacts) -> CloneBase | None:
+    """Return the version that a new table is cloned from; None for a table that is no clone, or has no such version.
+
+    Of the latest version, an earlier run may have left a clone whose base has newer versions by now.
+    """
+    if desired.clones is None:
+        return None
+    if facts.clone is not None and desired.clones.at == _LATEST:
+        return facts.clone
+    return facts.base if isinstance(facts.base, CloneBase) else None
+
+
+def clone_mark(desired: DesiredTable, base: CloneBase | None) -> str | None:
+    """Return the mark of an entry whose data is a clone of ``base``."""
+    return None if desired.clones is None or base is None else f"{_origin(desired)}@{base.version}"
+
+
+def mark_of_existing(desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Mapping[str, str | None]:
+    """Return the mark to write to an entry that lacks it and has the data of its clone, as a field of its view."""
+    if facts is None or facts.clone is None or is_recorded_clone(desired, live):
+        return {}
+    return {"clone": clone_mark(desired, facts.clone)}
+
+
+def how_cloned(desired: DesiredTable, facts: TableFacts, base: CloneBase) -> tuple[Action, Schema | None, Why]:
+    """Return the action that makes a clone, the columns of its data, and the reason."""
+    params = Params(name=_origin(desired), version=base.version)
+    if base.tag is not None:
+        params["tag"] = base.tag
+    if base.rows is not None:
+        params["count"] = base.rows
+    is_there = facts.storage.kind is StorageKind.DATASET and not facts.is_begun
+    action = Action.REGISTER_TABLE if is_there else Action.CREATE_TABLE
+    return action, None, Why(ReasonCode.CLONED, params)
+
+
+def why_unclonable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+    """Return why a new table cannot be made as a clone; None if it can, or is to be no clone."""
+    clone, able = desired.clones, context.capabilities
+    if clone is None:
+        return None
+    if able.chooses_locations or (facts.location is None and able.places_tables):
+        return Why(ReasonCode.CLONE_CANNOT_PLACE)
+    if clone.awaited is not None:
+        return clone.awaited
+    if isinstance(facts.base, Why):
+        return facts.base
+    base = base_of(desired, facts)
+    if base is not None and facts.storage.kind is not StorageKind.DATASET:
+        return None
+    is_same = base is not None and locations.same(base.location, clone.location) and base.is_same_version(facts.clone)
+    return None if is_same else _why_other_data(desired, facts)
+
+
+def why_no_clone(desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Why | None:
+    """Return why an existing table is not the clone that its block asks for; None if it is, or is to be none."""
+    clone = desired.clones
+    if clone is None or facts is None or is_recorded_clone(desired, live):
+        return None
+    is_same = facts.clone is not None and locations.same(facts.clone.location, clone.location)
+    return None if is_same else _why_other_data(desired, facts)
+
+
+def recorded_clone(desired: DesiredTable, entry: Change | Blocked | None, facts: TableFacts) -> TableFacts:
+    """Return ``facts`` with what was known of a clone when a plan with ``entry`` was made.
+
+    The manifest says where the base is, and by which tag or number it is found; only the rest is taken from the plan.
+    """
+    clone = desired.clones
+    if clone is None:
+        return facts
+    seen = CloneBase(clone.location or "", 0, "")
+    if entry is None:
+        return replace(facts, clone=seen)
+    if entry.clone is not None:
+        number = clone.at.version or entry.clone.version
+        base = replace(entry.clone, location=clone.location or "", tag=clone.at.tag, version=number)
+        is_there = isinstance(entry, Change) and entry.storage is StorageKind.DATASET
+        is_begun = isinstance(entry, Change) and entry.action is Action.CREATE_TABLE
+        facts = replace(facts, base=base, clone=base if is_there else None, is_begun=is_begun)
+    elif isinstance(entry, Blocked) and entry.code in _BASE_REFUSALS:
+        facts = replace(facts, base=Why(entry.code, entry.params))
+    elif isinstance(entry, Change) and entry.after is not None:
+        number = int((entry.after.clone or "").rpartition("@")[2] or 0)
+        facts = replace(facts, clone=replace(seen, version=number))
+    if isinstance(entry, Blocked) and entry.code is ReasonCode.NOT_THIS_CLONE and "version" in entry.params:
+        facts = replace(facts, clone=replace(seen, version=entry.params["version"]))
+    return facts
+
+
+def _why_other_data(desired: DesiredTable, facts: TableFacts) -> Why:
+    params = Params(location=locations.redact(facts.location or ""), name=_origin(desired))
+    base = desired.clones.location if desired.clones is not None else None
+    if facts.clone is not None and locations.same(facts.clone.location, base):
+        params["version"] = facts.clone.version
+    return Why(ReasonCode.NOT_THIS_CLONE, params)
+
+
+def _origin(desired: DesiredTable) -> str:
+    """Return the address of the table that a table is cloned from."""
+    origin = desired.clones.origin if desired.clones is not None else None
+    return "" if origin is None else address(origin.catalog, origin.identifier)

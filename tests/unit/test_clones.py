@@ -1,0 +1,404 @@
+"""One catalog has clones of another's tables: planned, applied, interrupted, and taken away, with real datasets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from reconciler import storage
+from reconciler.backends.dir import DirBackend
+from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, StalePlanError
+from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
+from reconciler.model.reasons import ReasonCode
+from reconciler.output import render
+from reconciler.planner.plan import Plan
+from tests.plans import assert_blocked, blocked, resealed
+from tests.unit.applier.world import Crash
+from tests.unit.test_mirrors import LAKE, World, steps
+
+TAGGED = "clone: {from: lake, at: {tag: prod}}"
+USERS, EVENTS = ("features", "users"), ("features", "events")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Catalog `lake` with two tables of five rows, tagged `prod`, and one row more since."""
+    world = World(tmp_path)
+    world.settle(lake=LAKE)
+    for name in (USERS, EVENTS):
+        location = place(world, "lake", name)
+        append(location, 5)
+        lance.dataset(location).tags.create("prod", 2)
+        append(location, 1)
+    return world
+
+
+def append(location: str, rows: int) -> None:
+    lance.write_dataset(pa.table({"id": pa.array(range(rows), pa.int64())}), location, mode="append")
+
+
+def place(world: World, catalog: str, name: tuple[str, ...]) -> str:
+    return world.catalog(catalog).load_table(name).location
+
+
+def rows(world: World, name: tuple[str, ...] = USERS, catalog: str = "preview") -> int:
+    return int(lance.dataset(place(world, catalog, name)).count_rows())
+
+
+def files(folder: Path) -> Mapping[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_clones_are_made_at_their_tag_and_are_tables_of_their_own(world: World) -> None:
+    before = files(world.folder / "lake")
+    manifest = world.manifest(lake=LAKE, preview=TAGGED)
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == [
+        "create-namespace preview/features",
+        "create-table preview/features/events",
+        "create-table preview/features/users",
+    ]
+    users = plan.changes[-1]
+    assert users.reason == "clone of lake/features/users at 2 (tag prod), 5 rows"
+    assert users.clone is not None
+    assert users.clone.location == place(world, "lake", USERS)
+    world.apply(manifest, Plan.from_json(plan.to_json()))
+    assert reconciler.plan(manifest).is_empty
+    assert (rows(world), rows(world, EVENTS)) == (5, 5)
+    assert world.catalog("preview").load_table(USERS).properties == {
+        "tier": "gold",
+        "lancens.keys": '["tier"]',
+        MANAGED_BY: "store/preview",
+        CLONE: "lake/features/users@2",
+        DATA: "true",
+    }
+    append(place(world, "preview", USERS), 3)
+    assert (rows(world), rows(world, catalog="lake")) == (8, 6)
+    assert files(world.folder / "lake") == before
+
+
+def test_a_clone_stays_when_the_tag_moves_and_the_source_changes(world: World) -> None:
+    manifest = world.settle(lake=LAKE, preview=TAGGED)
+    append(place(world, "preview", USERS), 1)
+    lance.dataset(place(world, "lake", USERS)).tags.update("prod", 3)
+    assert reconciler.plan(manifest).is_empty
+    wider = LAKE.replace(
+        "{name: id, type: int64}]", "{name: id, type: int64}, {name: n, type: string}], evolve: additive"
+    )
+    world.settle(lake=wider, preview=TAGGED)
+    assert rows(world) == 6
+    assert lance.dataset(place(world, "preview", USERS)).schema.names == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("at", "count", "told"),
+    [
+        ("{version: 2}", 5, "at 2, 5 rows"),
+        ("{latest: true}", 6, "at 3, 6 rows"),
+        ("{}", 6, "at 3, 6 rows"),
+    ],
+)
+def test_a_version_or_the_latest_is_cloned(world: World, at: str, count: int, told: str) -> None:
+    preview = f"clone: {{from: lake, select: ['**/users'], into: [pr], at: {at}}}"
+    plan = reconciler.plan(world.manifest(lake=LAKE, preview=preview))
+    assert plan.changes[-1].reason == f"clone of lake/features/users {told}"
+    append(place(world, "lake", USERS), 10)
+    world.apply(world.manifest(lake=LAKE, preview=preview), plan)
+    assert rows(world, ("pr", *USERS)) == count
+
+
+def test_what_cannot_be_cloned_is_blocked_with_what_to_do(world: World) -> None:
+    lance.dataset(place(world, "lake", USERS)).tags.delete("prod")
+    shutil.rmtree(place(world, "lake", EVENTS))
+    manifest = world.manifest(lake="prune: never", preview=TAGGED)
+    plan = reconciler.plan(manifest)
+    unavailable = ReasonCode.BASE_UNAVAILABLE
+    assert_blocked(plan, "preview/features/users", unavailable, detail="it has no tag `prod`")
+    assert_blocked(plan, "preview/features/events", unavailable, name="lake/features/events")
+    [users] = [entry for entry in plan.blocked if entry.address == "preview/features/users"]
+    leave_out = "namespaces: {features: {tables: {users: {absent: true}}}}"
+    assert leave_out in users.remedy
+    assert "tags.create" in users.remedy
+    assert [change.address for change in plan.waiting] == ["preview/features"]
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+    assert world.catalog("preview").scan().tables == {}
+
+
+def test_a_table_whose_data_or_tag_the_same_plan_writes_is_cloned_after_it(world: World) -> None:
+    more = LAKE + "      more: {schema: [{name: id, type: int64}]}\n"
+    more = more.replace("tier: gold}}", "tier: gold}, tags: {prod: 3}}")
+    manifest = world.manifest(lake=more, preview=TAGGED)
+    plan = reconciler.plan(manifest)
+    assert blocked(plan) == [
+        ("lake/features/users", ReasonCode.TAG_TAKEN),
+        ("preview/features/more", ReasonCode.SOURCE_CHANGES),
+    ]
+    manifest = world.manifest(lake=more, preview="clone: {from: lake}")
+    plan = reconciler.plan(manifest, take_over=True)
+    assert blocked(plan) == [("preview/features/more", ReasonCode.SOURCE_CHANGES)]
+    plan = reconciler.plan(world.manifest(lake=more, preview=TAGGED), take_over=True)
+    assert blocked(plan) == [
+        ("preview/features/more", ReasonCode.SOURCE_CHANGES),
+        ("preview/features/users", ReasonCode.SOURCE_CHANGES),
+    ]
+    world.apply(world.manifest(lake=more, preview=TAGGED), Plan.from_json(plan.to_json()), skip_blocked=True)
+
+
+def retag(location: str) -> None:
+    lance.dataset(location).tags.update("prod", 3)
+
+
+def untag(location: str) -> None:
+    lance.dataset(location).tags.delete("prod")
+
+
+def remake(location: str) -> None:
+    shutil.rmtree(location)
+    for count in (1, 4):
+        append(location, count)
+    lance.dataset(location).tags.create("prod", 2)
+
+
+def clean_up(location: str) -> None:
+    untag(location)
+    dataset = lance.dataset(location)
+    dataset.cleanup_old_versions(older_than=__import__("datetime").timedelta(0))
+
+
+@pytest.mark.parametrize("act", [retag, untag, remake, clean_up, shutil.rmtree])
+@pytest.mark.parametrize("at", ["{tag: prod}", "{version: 2}"])
+def test_no_other_version_is_ever_cloned(world: World, act: Callable[[str], None], at: str) -> None:
+    preview = f"clone: {{from: lake, select: ['**/users'], at: {at}}}"
+    manifest = world.manifest(lake="prune: never", preview=preview)
+    plan = reconciler.plan(manifest)
+    act(place(world, "lake", USERS))
+    report = reconciler.apply(plan, manifest, journal=world.folder / "journal")
+    if act in (retag, untag) and "version" in at:
+        assert report.ok
+        assert rows(world) == 5
+        return
+    assert [result.status.value for result in report.results] == ["done", "failed"]
+    assert world.catalog("preview").scan().tables == {}
+    again = reconciler.plan(manifest)
+    assert [*blocked(again), *(change.clone.version for change in again.changes if change.clone)]
+    if again.blocked:
+        assert blocked(again) == [("preview/features/users", ReasonCode.BASE_UNAVAILABLE)]
+
+
+def test_a_source_that_has_moved_makes_the_plan_stale(world: World) -> None:
+    manifest = world.manifest(lake="prune: never", preview=TAGGED)
+    saved = Plan.from_json(reconciler.plan(manifest).to_json())
+    lake = world.catalog("lake")
+    before = lake.remove_table(USERS)
+    lake.insert_table(USERS, str(world.folder / "lake" / "elsewhere"), before.properties)
+    with pytest.raises(StalePlanError, match=r"lake/features/users +location"):
+        reconciler.apply(saved, manifest, journal=world.folder / "journal")
+    assert world.catalog("preview").scan().tables == {}
+
+
+def edits(change: dict[str, Any]) -> dict[str, Callable[[], object]]:
+    return {
+        "another base": lambda: change["clone"].update(location="/data/other.lance"),
+        "another tag": lambda: change["clone"].update(tag="dev"),
+        "another mark": lambda: change["after"].update(clone="lake/features/users@1"),
+        "no base": lambda: change.pop("clone"),
+        "another source": lambda: change["mirror_of"].update(identifier=["features", "events"]),
+        "another location": lambda: change["after"].update(location="/data/other.lance"),
+    }
+
+
+@pytest.mark.parametrize("edit", sorted(edits({})))
+def test_an_edited_plan_is_refused(world: World, edit: str) -> None:
+    manifest = world.manifest(lake=LAKE, preview=TAGGED)
+    document = json.loads(reconciler.plan(manifest).to_json())
+    edits(document["changes"][-1])[edit]()
+    with pytest.raises((PlanFileError, StalePlanError)):
+        reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
+    assert world.catalog("preview").scan().tables == {}
+
+
+def test_a_base_that_is_not_the_tags_version_in_an_edited_plan_is_not_cloned(world: World) -> None:
+    manifest = world.manifest(lake=LAKE, preview=TAGGED)
+    document = json.loads(reconciler.plan(manifest).to_json())
+    for change in document["changes"][1:]:
+        change["clone"]["version"] = change["params"]["version"] = 1
+        change["reason"] = change["reason"].replace("at 2", "at 1")
+        change["after"]["clone"] = change["after"]["clone"].replace("@2", "@1")
+    report = reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
+    assert not report.ok
+    assert world.catalog("preview").scan().tables == {}
+
+
+# ---- interrupted runs, and what is there already ---------------------------------------------------------------------
+
+
+def killing(number: int, calls: Iterator[int]) -> Callable[..., Any]:
+    genuine = storage.write_clone
+
+    def write(*args: Any) -> None:
+        if next(calls) == number:
+            genuine(*args)
+            raise Crash("killed")
+        genuine(*args)
+
+    return write
+
+
+@pytest.mark.parametrize("impl", ["memory", "dir"])
+@pytest.mark.parametrize("at", ["{tag: prod}", "{latest: true}"])
+def test_a_clone_whose_entry_is_missing_is_registered(
+    world: World, monkeypatch: pytest.MonkeyPatch, impl: str, at: str
+) -> None:
+    """Directly under the root of a directory, the data is a table before it has an entry."""
+    world.impls["preview"] = impl
+    preview = f"clone: {{from: lake, select: ['**/users'], names: {{features/users: users}}, at: {at}}}"
+    manifest = world.manifest(lake="prune: never", preview=preview)
+    saved = reconciler.plan(manifest).to_json()
+    monkeypatch.setattr(storage, "write_clone", killing(0, iter(range(9))))
+    with pytest.raises(Crash):
+        reconciler.apply(Plan.from_json(saved), manifest, journal=world.folder / "journal")
+    append(place(world, "lake", USERS), 1)
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == [f"{'register' if impl == 'memory' else 'update'}-table preview/users"]
+    world.apply(manifest, Plan.from_json(saved if impl == "memory" else plan.to_json()))
+    assert reconciler.plan(manifest).is_empty
+    backend = world.catalog("preview") if impl == "memory" else DirBackend(root=str(world.folder / "preview"))
+    users = backend.load_table(("users",))
+    assert (users.properties[CLONE], users.properties[MANAGED_BY]) == (
+        f"lake/features/users@{2 if 'tag' in at else 3}",
+        "store/preview",
+    )
+
+
+def test_data_that_is_no_such_clone_is_left_alone(world: World) -> None:
+    manifest = world.settle(lake=LAKE, preview=TAGGED)
+    backend = world.catalog("preview")
+    _, events = [backend.remove_table(name).location for name in (USERS, EVENTS)]
+    lance.dataset(place(world, "lake", USERS)).tags.update("prod", 3)
+    shutil.rmtree(events)
+    append(events, 1)
+    plan = reconciler.plan(manifest)
+    assert_blocked(plan, "preview/features/users", ReasonCode.NOT_THIS_CLONE, version=2)
+    assert_blocked(plan, "preview/features/events", ReasonCode.NOT_THIS_CLONE, version=None)
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+
+
+def test_a_table_of_the_name_that_is_no_clone_is_left_alone(world: World) -> None:
+    world.settle(preview="namespaces: {features: {tables: {users: {schema: [{name: id, type: int64}]}}}}", lake=LAKE)
+    manifest = world.manifest(lake=LAKE, preview=TAGGED)
+    plan = reconciler.plan(manifest)
+    assert blocked(plan) == [("preview/features/users", ReasonCode.NOT_THIS_CLONE)]
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+    assert CLONE not in world.catalog("preview").load_table(USERS).properties
+
+
+def test_blocks_win_and_keep_the_mark_of_a_clone(world: World) -> None:
+    world.settle(lake=LAKE, preview=TAGGED)
+    own = "namespaces: {features: {tables: {users: {properties: {tier: own}}, events: {absent: true}}}}"
+    world.settle(lake=LAKE, preview=f"{TAGGED}\n{own}")
+    [users] = world.catalog("preview").scan().tables.values()
+    assert (users.properties["tier"], users.properties[CLONE]) == ("own", "lake/features/users@2")
+
+
+# ---- the end of clones -----------------------------------------------------------------------------------------------
+
+
+def test_entries_go_with_the_line_and_their_data_stays(world: World) -> None:
+    world.settle(lake=LAKE, preview=TAGGED)
+    data = files(world.folder / "preview")
+    manifest = world.manifest(lake=LAKE, preview="prune: owned")
+    with pytest.raises(SafetyError):
+        reconciler.plan(manifest)
+    plan = reconciler.plan(manifest, allow_mass_removal=True)
+    assert [str(change.code) for change in plan.changes if change.kind == "table"] == ["no-longer-in-manifest"] * 2
+    world.apply(manifest, Plan.from_json(plan.to_json()), allow_mass_removal=True)
+    assert world.catalog("preview").scan().tables == {}
+    assert files(world.folder / "preview") == data
+
+
+def test_a_clone_goes_with_its_source_unless_that_is_back(world: World) -> None:
+    world.settle(lake=LAKE, preview=TAGGED)
+    lake = world.catalog("lake")
+    before = lake.remove_table(EVENTS)
+    manifest = world.manifest(lake="prune: never", preview=TAGGED)
+    saved = Plan.from_json(reconciler.plan(manifest).to_json())
+    assert steps(saved) == ["deregister-table preview/features/events"]
+    assert saved.changes[0].reason == "a clone of lake/features/events, which is not cloned any more"
+    lake.insert_table(EVENTS, before.location, before.properties)
+    with pytest.raises(StalePlanError, match="events clones lake/features/events"):
+        reconciler.apply(saved, manifest, journal=world.folder / "journal")
+    lake.remove_table(EVENTS)
+    world.apply(manifest, saved)
+    assert [*world.catalog("preview").scan().tables] == [USERS]
+    lake.remove_table(USERS)
+    with pytest.raises(SafetyError, match="finds no table"):
+        reconciler.plan(manifest)
+
+
+def test_a_mirror_of_clones_and_a_clone_of_clones(world: World) -> None:
+    world.settle(lake=LAKE, preview=TAGGED, copy="mirror: {from: preview}")
+    assert place(world, "copy", USERS) == place(world, "preview", USERS)
+    world.settle(lake=LAKE, preview=TAGGED, again="clone: {from: preview}")
+    assert rows(world, catalog="again") == 5
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_a_base_outside_the_roots_of_its_catalog_is_refused(world: World) -> None:
+    lake = world.catalog("lake")
+    outside = str(world.folder / "secret.lance")
+    append(outside, 1)
+    lake.insert_table(("secret",), outside, {})
+    plan = reconciler.plan(world.manifest(lake="prune: never", preview="clone: {from: lake, select: [secret]}"))
+    assert_blocked(plan, "preview/secret", ReasonCode.BASE_OUTSIDE, location=outside, other="lake")
+
+
+def test_storage_options_that_differ_are_refused(world: World) -> None:
+    text = (world.folder / "lancens.yaml").read_text() if (world.folder / "lancens.yaml").exists() else ""
+    manifest = world.manifest(lake="prune: never", preview=TAGGED)
+    file = world.folder / Path(manifest.files[0]).name
+    text = file.read_text().replace("/preview}", "/preview, storage.region: eu-west-1}")
+    file.write_text(text)
+    plan = reconciler.plan(reconciler.load(file))
+    assert {code for _, code in blocked(plan)} == {ReasonCode.OPTIONS_DIFFER}
+
+
+@pytest.mark.parametrize(
+    ("clone", "told"),
+    [
+        ("clone: {from: lake, at: {tag: a, version: 1}}", "one of `tag`, `version` and `latest`"),
+        ("clone: {from: lake, at: {version: 0}}", "`at.version` in the clone of preview is `0`, expected 1 or more"),
+        ("clone: {from: lake, tag: prod}", "write `at: {tag: NAME}`"),
+        ("clone: {from: lak}", "`from` in the clone of preview is `lak`"),
+        ("clone: {from: preview}", "the mirrors have a dependency cycle: preview clones preview"),
+        ("mirror: {from: lake}\nclone: {from: lake}", "`clone` in catalog preview contradicts `mirror`"),
+    ],
+)
+def test_what_is_wrong_with_a_clone_is_told_where_it_stands(world: World, clone: str, told: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        world.manifest(lake="prune: never", preview=clone)
+    [problem] = caught.value.problems
+    assert told in problem.message
+    assert problem.line in (11, 12)
+
+
+def test_a_clone_counts_in_the_digest_of_its_manifest(world: World) -> None:
+    blocks = (TAGGED, "clone: {from: lake}", "mirror: {from: lake}", "clone: {from: lake, at: {version: 1}}")
+    assert len({world.manifest(lake=LAKE, preview=block).digest for block in blocks}) == len(blocks)
+
+
+def test_many_clones_fold_into_a_line_with_the_rows_of_all(world: World) -> None:
+    lake = world.catalog("lake")
+    for number in range(30):
+        lake.insert_table(("features", f"t{number}"), place(world, "lake", USERS), {})
+    text = render(reconciler.plan(world.manifest(lake="prune: never", preview=TAGGED)), "text")
+    assert "31 tables: clone of lake/… at 2 (tag prod), 155 rows" in text
