@@ -189,22 +189,33 @@ def write_clone(
     options = _admitting(to_base, *(path.path for path in version.base_paths().values()))
     with translated(target, options):
         operations, last = _operations(base, version, target, to_base)
-        found = _begun(base, target, options)
+        found, clone = _begun(base, target, options), None
         if found is None:
             record = json.dumps([base.location, base.branch, base.version, base.transaction, last])
             try:
-                commit_clone(target, operations[0], {_RECORD: record}, options)
+                clone = commit_clone(target, operations[0], {_RECORD: record}, options)
             except (OSError, ValueError):
                 _version_of(base, to_base)
                 if _begun(base, target, options) is None:  # another run may have committed it just before
                     raise
-        if found is None or not found.is_finished:
-            for number, operation in enumerate(operations[1:], 2):
-                commit_step(target, number, operation, options)
+        if found is not None and found.is_finished:
+            return
+        for number, operation in enumerate(operations[1:], 2):
+            commit_step(target, number, operation, options)
+        if clone is None or not _shares_files(clone, version):  # which no dataset does that was written there meanwhile
             _version_of(base, to_base)
-            clone = open_dataset(target, options)
-            if is_cleaned_up(clone):
-                end_cleanup(clone)
+        clone = open_dataset(target, options) if clone is None else clone
+        if is_cleaned_up(clone):
+            end_cleanup(clone)
+
+
+def _shares_files(clone: Any, version: Any) -> bool:
+    """Return whether the first fragment of a clone has the file of that of a version; the names of files are unique."""
+    first = [
+        next((file.path for part in one.get_fragments()[:1] for file in part.data_files()), "")
+        for one in (clone, version)
+    ]
+    return first[0] == first[1] != ""
 
 
 def _admitting(options: StorageOptions, *places: str) -> StorageOptions:

@@ -147,8 +147,8 @@ def is_cleaned_up(dataset: Any) -> bool:
     return any(key.startswith(PREFIX) for key in dataset.config())
 
 
-def commit_clone(location: str, operation: Any, record: Mapping[str, str], options: Mapping[str, str]) -> None:
-    """Commit the first version of a clone; fail if a dataset exists.
+def commit_clone(location: str, operation: Any, record: Mapping[str, str], options: Mapping[str, str]) -> Any:
+    """Commit the first version of a clone, and return it; fail if a dataset exists.
 
     Args:
         location: of the clone.
@@ -168,6 +168,7 @@ def commit_clone(location: str, operation: Any, record: Mapping[str, str], optio
     clone = lance.LanceDataset.commit(uri, transaction, max_retries=0, storage_options=storage_options)
     if min(manifests(location, options)) < clone.version:
         raise TableAlreadyExistsError(f"{locations.redact(location)} holds another dataset, created at the same time")
+    return clone
 
 
 def commit_step(location: str, number: int, operation: Any, options: Mapping[str, str]) -> None:

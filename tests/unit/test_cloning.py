@@ -190,10 +190,10 @@ def test_a_base_replaced_during_the_commit_is_noticed(tmp_path: Path, monkeypatc
     lance.write_dataset(rows(0, 5), source)
     base, commit = based(source), commits.commit_clone
 
-    def beaten(*args: Any) -> None:
+    def beaten(*args: Any) -> Any:
         shutil.rmtree(source)
         lance.write_dataset(rows(0, 9), source)
-        commit(*args)
+        return commit(*args)
 
     monkeypatch.setattr(cloning, "commit_clone", beaten)
     with pytest.raises(ConcurrentModificationError):
@@ -232,9 +232,9 @@ def test_another_run_that_wrote_the_clone_first_is_no_error(tmp_path: Path, monk
     lance.write_dataset(rows(0, 5), source)
     base, commit = based(source), commits.commit_clone
 
-    def beaten(*args: Any) -> None:
+    def beaten(*args: Any) -> Any:
         commit(*args)
-        commit(*args)
+        return commit(*args)
 
     monkeypatch.setattr(cloning, "commit_clone", beaten)
     storage.write_clone(base, {}, str(target), {})
