@@ -43,13 +43,19 @@ if TYPE_CHECKING:
 
 _MOST_MEANT = 3
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
+_OTHER_STORE = "the clone would be in another object store or bucket"
 _REFUSALS = {
     CloneProblem.MISSING_TAG: "it has no tag `{detail}`",
     CloneProblem.MISSING_VERSION: "it has no version {detail} any more",
     CloneProblem.DAMAGED: "its data is damaged: {detail}",
     CloneProblem.INSIDE: "the clone would lie at its location, or one would be inside the other",
     CloneProblem.LOCAL_BASE: "its data is on this machine, and the clone would be in an object store",
-    CloneProblem.OTHER_STORE: "the clone would be in another object store or bucket",
+    CloneProblem.BLOBS: "its column `{detail}` holds blobs of the first format, which pylance does not find in a clone",
+    CloneProblem.OTHER_STORE: f"{_OTHER_STORE}, where none can be written: {{detail}}",
+    CloneProblem.STABLE_ROW_IDS: f"{_OTHER_STORE}, which loses its stable row ids",
+    CloneProblem.OLD_INDEX: f"{_OTHER_STORE}, where pylance loses its index `{{detail}}`",
+    CloneProblem.UNCOUNTED: f"{_OTHER_STORE}, which needs the number of rows of each fragment",
+    CloneProblem.UNKNOWN_FEATURES: f"{_OTHER_STORE}, which loses its features {{detail}}",
 }
 _NOT_PROBED = Storage(StorageKind.UNKNOWN)
 
@@ -150,7 +156,7 @@ def _read_base(backend: Backend, table: DesiredTable, target: str) -> CloneBase 
     if isinstance(base, CloneBase):
         return base
     if isinstance(base, CloneRefusal):
-        detail = _REFUSALS[base.problem].format(detail=base.detail)
+        detail = _REFUSALS[base.problem].format(detail=base.detail).rstrip(" :")
         return Why(ReasonCode.BASE_UNAVAILABLE, {**params, "detail": detail})
     detail = base.detail or "no dataset is there"
     return Why(ReasonCode.BASE_UNAVAILABLE, {**params, "detail": f"{locations.redact(clone.location)}: {detail}"})

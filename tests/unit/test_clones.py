@@ -15,6 +15,7 @@ import pytest
 import reconciler
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
+from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, StalePlanError
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
@@ -130,6 +131,14 @@ def test_what_cannot_be_cloned_is_blocked_with_what_to_do(world: World) -> None:
     assert [change.address for change in plan.waiting] == ["preview/features"]
     world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
     assert world.catalog("preview").scan().tables == {}
+
+
+@pytest.mark.parametrize("problem", CloneProblem)
+def test_every_problem_of_a_base_is_told(world: World, monkeypatch: pytest.MonkeyPatch, problem: CloneProblem) -> None:
+    monkeypatch.setattr(storage, "read_base", lambda *_: CloneRefusal(problem, "DETAIL"))
+    plan = reconciler.plan(world.manifest(lake="prune: never", preview=TAGGED))
+    assert {code for _, code in blocked(plan)} == {ReasonCode.BASE_UNAVAILABLE}
+    assert "{" not in plan.blocked[0].reason
 
 
 def test_a_table_whose_data_or_tag_the_same_plan_writes_is_cloned_after_it(world: World) -> None:
