@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
 from reconciler.action.pages import applied_page, compare_plans, plan_summary
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
+from reconciler.applier.stopping import stop_on_signals
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as apply_to_catalogs
@@ -224,7 +223,7 @@ def _apply_plan(job: Job, plan: Plan) -> StepOutcome:
     """
     check_not_superseded(job, plan)
     stop, manifest = threading.Event(), job.manifest  # loaded before `verbatim`, in which the runner ignores masks
-    with verbatim("Apply"), _stop_on_signals(stop):
+    with verbatim("Apply"), stop_on_signals(stop):
         report = apply_to_catalogs(
             plan,
             manifest,
@@ -277,18 +276,3 @@ def _apply_outcome(job: Job, plan: Plan, report: ApplyReport) -> StepOutcome:
         outcome.message = summary_line(report, manifest_title(plan.manifest))
         annotate("error", outcome.message, title="lancens: apply")
     return outcome
-
-
-@contextmanager
-def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Set ``stop`` on SIGINT and SIGTERM: started changes end, no other starts."""
-
-    def on_signal(_number: int, _frame: object) -> None:
-        stop.set()
-
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

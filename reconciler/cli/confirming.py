@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
+from reconciler.applier.stopping import stop_on_signals
 from reconciler.cli.results import print_line
 from reconciler.model import display
 from reconciler.model.errors import ApplyError
@@ -60,8 +60,7 @@ def confirm_and_run(
 ) -> None:
     """Ask for confirmation, run the changes of ``plan``, and exit if one failed.
 
-    ``run_changes`` is called with ``on_event`` and ``stop``. The first Ctrl-C sets ``stop``, so that started changes
-    end and no other starts; the second one ends the program as usual.
+    ``run_changes`` is called with ``on_event`` and ``stop``. See :func:`stop_on_signals` for Ctrl-C.
 
     Args:
         auto_approve: do not ask.
@@ -75,7 +74,7 @@ def confirm_and_run(
     if not auto_approve:
         _confirm(plan, verb)
     stop = StopSignal()
-    with show_progress(len(plan.changes), form) as show_event, _stop_on_interrupt(stop):
+    with show_progress(len(plan.changes), form) as show_event, stop_on_signals(stop, _print_stopping):
         report = run_changes(on_event=show_event, stop=stop)
     if form == "json":
         print_summary(report, plan.manifest)
@@ -150,19 +149,5 @@ def _print_event(event: str, **fields: object) -> None:
     click.echo(display.json_text(json.dumps({"event": event, **fields})))
 
 
-@contextmanager
-def _stop_on_interrupt(stop: StopSignal) -> Iterator[None]:
-    """Set ``stop`` at the first Ctrl-C or SIGTERM; end the program at the second."""
-
-    def on_interrupt(_signal: int, _frame: object) -> None:
-        stop.set()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-        click.echo("\nStopping: what is in flight is finished, nothing new is started.", err=True)
-
-    previous = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _print_stopping() -> None:
+    click.echo("\nStopping: what is in flight is finished, nothing new is started.", err=True)
