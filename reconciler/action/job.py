@@ -193,7 +193,7 @@ class Job:
         Raises:
             LancensError: planning failed, or the plan would show a secret of the job.
         """
-        from reconciler.operations.plan import describe_removed
+        from reconciler.operations.plan import describe_removed, shared_options
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
@@ -201,17 +201,7 @@ class Job:
         manifest = self.manifest  # loaded before `verbatim`, in which the runner ignores masks
         earlier = {"against": self.earlier_manifest} if inputs.engine == "local" else {}
         with self._planning_function() as make_plan:
-            plan = make_plan(
-                manifest,
-                select=inputs.select,
-                exclude=inputs.exclude,
-                adopt=inputs.adopt,
-                take_over=inputs.take_over,
-                recreate_lost=inputs.recreate_lost,
-                allow_mass_removal=True,
-                parallelism=inputs.parallelism,
-                **earlier,
-            )
+            plan = make_plan(manifest, **shared_options(inputs), **earlier)
         self.secrets.check("the plan", plan.to_json())
         if not inputs.no_probe:
             self.removal_notes = describe_removed(plan, self.manifest, parallelism=inputs.parallelism)

@@ -40,6 +40,7 @@ def load_and_plan(
     and, unless it is made on ``spark``, the duration of each stage.
     """
     from reconciler.operations.connections import missing_roots
+    from reconciler.operations.plan import shared_options
     from reconciler.output.wording import read_line
 
     with run.profile.stage("manifest"):
@@ -48,17 +49,7 @@ def load_and_plan(
     started = monotonic()
     earlier = {} if against is None else {"against": flags.source.load_at(against)}
     with _planning_function(manifest, run.profile, spark) as make_plan:
-        plan = run.plan = make_plan(
-            manifest,
-            select=flags.select,
-            exclude=flags.exclude,
-            adopt=flags.adopt,
-            take_over=flags.take_over,
-            recreate_lost=flags.recreate_lost,
-            allow_mass_removal=True,
-            parallelism=flags.parallelism,
-            **earlier,
-        )
+        plan = run.plan = make_plan(manifest, **shared_options(flags), **earlier)
     remember_addresses(address(entry.catalog, entry.identifier) for entry in plan.entries)
     print_progress(f"{read_line(plan)}  {monotonic() - started:.1f} s")
     for missing in missing_roots(manifest, [catalog.name for catalog in plan.catalogs if catalog.impl == "dir"]):

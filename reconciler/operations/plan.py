@@ -113,6 +113,15 @@ def drift(
     return plan(manifest, select=select, exclude=exclude, allow_mass_removal=True, parallelism=parallelism)
 
 
+def shared_options(given: Any) -> dict[str, Any]:
+    """Return the options of :func:`plan` that commands and the Action have alike, which ``given`` has as attributes.
+
+    How much a plan removes is checked after it was shown.
+    """
+    names = ("select", "exclude", "adopt", "take_over", "recreate_lost", "parallelism")
+    return {**{name: getattr(given, name) for name in names}, "allow_mass_removal": True}
+
+
 def plan_with(
     engine_of: Callable[[Mapping[str, Connection], Sequence[str]], Engine],
     manifest: Manifest,
