@@ -207,7 +207,8 @@ class Metastore:
                 connection = self._open(index)
             except (OSError, EOFError, TException, _MalformedReplyError) as error:
                 hint = "" if self._has_answered or isinstance(error, OSError) else f"; {_IS_METASTORE}"
-                failures.append(f"{addresses[index]}: {_reason(error)}{hint}")
+                address = f"{addresses[index]}: " if len(addresses) > 1 else ""
+                failures.append(f"{address}{_reason(error)}{hint}")
                 continue
             self._preferred = index
             return connection

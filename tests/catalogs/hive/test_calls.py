@@ -123,6 +123,7 @@ def test_nobody_there_is_service_unavailable() -> None:
         with pytest.raises(ServiceUnavailableError, match=f"no metastore answers at 127.0.0.1:{one}") as caught:
             _connect(one).read(call, "calling")
         assert caught.value.code == ErrorCode.SERVICE_UNAVAILABLE
+        assert str(caught.value).count(str(one)) == 1
     with pytest.raises(ServiceUnavailableError) as caught:
         _connect(one, other).write(_drop, "calling")
     assert f"127.0.0.1:{one}: " in str(caught.value)
