@@ -81,6 +81,9 @@ _UNAVAILABLE = re.compile(
     re.IGNORECASE,
 )
 
+# pylance asks S3 for the region of a bucket unless it is configured, and says the same of a wrong name and no network.
+_NO_REGION = re.compile(r".*Failed to resolve region for bucket '([^']*)'.*", re.DOTALL)
+
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 
 # Durations of requests, and a list whose order varies, left out so that equal errors have equal texts.
@@ -211,7 +214,7 @@ def _translation(error: BaseException, location: str, options: Mapping[str, str]
         kind = PermissionDeniedError
     elif _EXISTS.search(text):
         kind = TableAlreadyExistsError
-    elif _UNAVAILABLE.search(text):
+    elif _UNAVAILABLE.search(text) or _NO_REGION.fullmatch(str(error)):
         kind = ServiceUnavailableError
     return kind(f"{locations.redact(_culprit(error, location))}: {text}")
 
@@ -233,6 +236,8 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
         text = f"{text[:_MAX_PART]} … {text[-_MAX_PART:]}"
     if _CREDENTIALS_MISSING.search(text):
         return _NO_CREDENTIALS
+    if (lost := _NO_REGION.fullmatch(text)) is not None:
+        return f"no bucket `{lost[1]}` is found; correct its name, or set `storage.region` if S3 cannot be asked for it"
     answer = _XML_ERROR.search(text)
     if answer is not None:
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"

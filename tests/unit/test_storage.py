@@ -233,6 +233,11 @@ def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pyt
         ("Generic S3 error: SignatureDoesNotMatch", StorageKind.DENIED, PermissionDeniedError),
         ("Generic S3 error: HTTP error: operation timed out", StorageKind.UNKNOWN, ServiceUnavailableError),
         ("Generic GCS error: 503 Service Unavailable", StorageKind.UNKNOWN, ServiceUnavailableError),
+        (
+            "Generic S3 error: Failed to resolve region for bucket 'lake'",
+            StorageKind.UNKNOWN,
+            ServiceUnavailableError,
+        ),
         ("No object store provider found for scheme: 'zz'", StorageKind.UNKNOWN, InvalidTableStateError),
     ],
 )
@@ -247,7 +252,10 @@ def test_what_storage_refuses_is_never_nothing(
     options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
     found = storage.probe("s3://bucket/a.lance", options)
     assert found.kind is kind
-    assert found.detail == f"LanceError(IO): {text} with key (redacted)"
+    expected = f"LanceError(IO): {text} with key (redacted)"
+    if "resolve region" in text:
+        expected = "no bucket `lake` is found; correct its name, or set `storage.region` if S3 cannot be asked for it"
+    assert found.detail == expected
     with pytest.raises(error) as raised, storage.translated("s3://bucket/a.lance", options):
         fail()
     assert "wJalr" not in str(raised.value)
