@@ -233,7 +233,10 @@ def is_meant(wanted: str, block: str, keys: Collection[str]) -> bool:
     """Return whether one of the unknown ``keys`` of a block stands for the key ``wanted``, which it lacks."""
     habits = KEYS.get(block, {})
     first = islice(keys, _MOST_COMPARED)
-    return any(habits.get(key) == f"write `{wanted}`" or _is_near(key, [wanted]) for key in first)
+    return any(
+        habits.get(key) == f"write `{wanted}`" or key.startswith(f"{wanted}:") or _is_near(key, [wanted])
+        for key in first
+    )
 
 
 def foreign_file(keys: Collection[str], known: Collection[str]) -> str | None:

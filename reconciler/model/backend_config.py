@@ -268,6 +268,9 @@ def _unknown_key_hint(
     hint = _replacement(model, key) or _replacement(model, unprefixed)
     if hint is None and unprefixed in known:
         hint = f"write `{unprefixed}`"
+    name, colon, value = key.partition(":")
+    if hint is None and colon and name in known:
+        hint = f"write `{name}: {value}`, with a space after the colon"
     if hint is None and "storage" in prefixes and (other := _STORAGE_OPTION.match(key)) is not None:
         option = re.sub("[.-]", "_", key[other.end() :]) if other[1] else key
         hint = f"write `storage.{_OPTIONS.get(option, option)}`, an option for opening datasets"

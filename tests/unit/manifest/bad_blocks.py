@@ -36,6 +36,14 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "keys without the space after their colon",
+        "version: 1\nname: n\ncatalogs:\n  lake: {impl: dir, config: {root:./lake}}\n  sea: {impl:dir}\n",
+        [
+            f"{L}:4:30: config: unknown key `root:./lake`; write `root: ./lake`, with a space after the colon",
+            f"{L}:5:9: unknown key `impl:dir` in catalog sea; a space after the colon is missing: `impl: dir`",
+        ],
+    ),
+    (
         "names that fold to one",
         manifest("namespaces: {Ads: {tables: {T: {}, t: {}}}, ads: {}}", "glue", "{region: eu}"),
         [
