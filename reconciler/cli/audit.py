@@ -14,7 +14,14 @@ from reconciler.auditor.records import FEW_TABLES, ROUNDS, FailOn
 from reconciler.auditor.rules import LIMITS, RULES, rules_to_apply
 from reconciler.cli.grouped_help import GroupedCommand
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import CatalogSource, catalog_options, exclude_option, parallelism_option, spark_options
+from reconciler.cli.options import (
+    CatalogSource,
+    catalog_options,
+    exclude_option,
+    parallelism_option,
+    print_place_of_work,
+    spark_options,
+)
 from reconciler.cli.results import print_line
 from reconciler.model.errors import LancensError
 from reconciler.storage import Depth
@@ -133,6 +140,7 @@ def command(
     manifest = source.load_existing()
     run.manifest = manifest.name if source.impl is None else "no manifest"  # no label holds a location
     folder = None if out is None else _create_folder(out)
+    print_place_of_work()
 
     def report(document: AuditDocument) -> None:
         run.document = document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -29,8 +29,30 @@ GROUPS: Mapping[str, Sequence[str]] = {
 """The names of the options' values by the title of their group, the common ones first."""
 
 
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
+
+
+class _Formatter(click.HelpFormatter):
+    """Breaks no line at a hyphen: names of rules and options have some."""
+
+    def write(self, string: str) -> None:
+        super().write(string.replace(_HYPHEN, "-"))
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max, col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
 class GroupedCommand(click.Command):
     """A command whose help shows its options in :data:`GROUPS`; an option without one comes last."""
+
+    context_class = _Context
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by group."""

@@ -149,6 +149,20 @@ OPTIONS: Mapping[str, str] = {
 }
 
 
+_RESOURCE = re.compile(r"[A-Za-z_]\w*(\.[\w-]+(\[[^\]]*\])?)+")
+_FILE = re.compile(r"\.(ya?ml|json)$")
+
+
+def import_hint(argument: str) -> str | None:
+    """Return what to write instead of an address of Terraform's that `import` was given; None for another argument."""
+    if _RESOURCE.fullmatch(argument) is None or _FILE.search(argument) is not None:
+        return None
+    return (
+        f"`{argument}` is no manifest. `lancens import --select CATALOG/NAMESPACE/TABLE` writes the block of a live "
+        "table, and `lancens apply --adopt` marks it as managed"
+    )
+
+
 def option_hint(argument: str, command: str | None, known: Collection[str]) -> str | None:
     """Return what to write instead of an option of another tool; None for any other argument.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.grouped_help import GroupedCommand
+from reconciler.cli.habits import import_hint
 from reconciler.cli.options import CatalogSource, catalog_options, out_option, parallelism_option, select_option
 from reconciler.cli.results import check_new_manifest, print_line, write_result
 from reconciler.model import display
@@ -68,6 +69,9 @@ def command(
     """
     from reconciler.writing.import_ import ImportOptions
 
+    hints = (import_hint(manifest) for manifest in source.manifests if not Path(manifest).exists())
+    if hint := next(filter(None, hints), None):
+        raise click.UsageError(hint)
     _check_target(out, append)
     if name is not None and (source.impl is None or append is not None):
         raise click.UsageError("--name goes with --impl, for a new manifest; another one has its name already")

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.grouped_help import GroupedCommand
-from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, spark_options
+from reconciler.cli.options import (
+    CatalogSource,
+    manifest_options,
+    out_option,
+    parallelism_option,
+    print_place_of_work,
+    spark_options,
+)
 from reconciler.cli.results import print_line
 from reconciler.model.display import count
 
@@ -60,6 +67,7 @@ def command(
     from reconciler.pipeline.inventory import write_inventory
 
     manifest = source.load_existing()
+    print_place_of_work()
     inventory = write_inventory(manifest, out, form, spark, partitions=partitions, parallelism=parallelism)
     if out is not None:
         counts = f"{count(inventory.namespaces, 'namespace')}, {count(inventory.tables, 'table')}"

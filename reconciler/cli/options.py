@@ -481,10 +481,19 @@ def _spark_if_chosen(engine: str, master: str | None, conf: dict[str, str]) -> S
     return None if engine == "local" else _spark_options(master, conf)
 
 
+_PLACE_OF_WORK = "lancens.place-of-work"
+
+
+def print_place_of_work() -> None:
+    """Print where the work is done, if nobody chose; commands call it once their arguments are found to be right."""
+    if (text := click.get_current_context().meta.get(_PLACE_OF_WORK)) is not None:
+        print_progress(text)
+
+
 def _choose_spark(sharing: str, engine: str | None, master: str | None, conf: dict[str, str]) -> SparkOptions | None:
     """Return the options of Spark, or None to work in this process.
 
-    Without ``engine``, Spark is used if it is installed. Then say where the work is done, with ``sharing``.
+    Without ``engine``, Spark is used if it is installed. :func:`print_place_of_work` says that then, with ``sharing``.
 
     Raises:
         UsageError: `local` is combined with options of Spark.
@@ -494,14 +503,15 @@ def _choose_spark(sharing: str, engine: str | None, master: str | None, conf: di
     if engine == "local" or master or conf:
         return _spark_if_chosen(engine or "spark", master, conf)
     if engine is None and not is_installed():
-        print_progress(
+        click.get_current_context().meta[_PLACE_OF_WORK] = (
             "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
             f"cores and machines: pip install '{pip_requirement()}[spark]'"
         )
         return None
     options = _spark_options(master, conf)
     if engine is None and starts_jvm(options):
-        print_progress(f"{sharing}; --engine local saves the start of Spark, some seconds.")
+        note = f"{sharing}; --engine local saves the start of Spark, some seconds."
+        click.get_current_context().meta[_PLACE_OF_WORK] = note
     return options
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Literal, TypeAlias
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, ExtraColumns, Source
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Evolve, ExtraColumns, Source
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Only, address
@@ -22,6 +22,7 @@ from reconciler.planner.entries import Blocked, Change, Protection
 from reconciler.planner.placeholders import location_hider
 from reconciler.planner.views import column_text
 
+_WILDCARDS = frozenset("*?")
 Which: TypeAlias = Literal["all", "owned", "unmanaged", "blocked"]
 
 
@@ -47,7 +48,8 @@ def list_tables(
 
     Args:
         manifest: names the catalogs; within the ``scope`` of each, every table counts.
-        select: globs over ``catalog/namespace/table``; all tables if there are none.
+        select: globs over ``catalog/namespace/table``; all tables if there are none. The address of a catalog or
+            namespace stands for everything below it.
         which: the tables that this manifest manages, that nobody manages, or the objects that its plan blocks.
         parallelism: how many requests run at once.
 
@@ -56,10 +58,12 @@ def list_tables(
         SelectionError: a glob matches nothing.
     """
     if which == "blocked":
+        desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
+        select = [f"{glob}/**" if _is_namespace(desired, glob) else glob for glob in select]
         planned = plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
         tables = [_listed_blocked(entry) for entry in planned.blocked]
         return tables, sum(catalog.tables for catalog in planned.catalogs)
-    selection = selection_of(select)
+    selection = selection_of([*select, *(f"{glob}/**" for glob in select if _WILDCARDS.isdisjoint(glob))])
     concerned = [name for name in manifest.catalogs if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         read = read_all(connections.values(), _scan, parallelism)
@@ -113,6 +117,11 @@ def _listed_blocked(entry: Blocked) -> ListedTable:
         return ListedTable(entry.address, locations.redact(entry.location))
     marks = view.managed_by, view.mirror, view.protect, view.clone
     return ListedTable(entry.address, locations.redact(view.location), *marks)
+
+
+def _is_namespace(catalogs: Mapping[str, DesiredCatalog], address_: str) -> bool:
+    name, _, path = address_.partition("/")
+    return name in catalogs and (not path or tuple(path.split("/")) in catalogs[name].namespaces)
 
 
 # ---- one object ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import stat
+from importlib.util import find_spec
 from pathlib import Path
 
 import lance
@@ -75,6 +76,25 @@ def test_the_help_has_options_in_groups(capsys: pytest.CaptureFixture[str]) -> N
         assert titles == sorted(titles, key=["What:", "Safety:", "Output:", "Access:", "Other:"].index)
         others = [line for line in shown.partition("Other:\n")[2].splitlines() if line.startswith("  -")]
         assert (len(others), "--help" in others[0]) == (1, True), "each option has a group"
+
+
+def test_no_line_of_a_help_ends_within_a_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = lancens(capsys, "audit", "--help").out
+    assert "missing-files,\n  short-files," in shown
+    assert [line for line in shown.splitlines() if line.endswith("-")] == []
+
+
+def test_where_an_audit_works_is_not_told_before_its_arguments_are_right(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "--engine local saves" if find_spec("pyspark") else "PySpark is not installed"
+    assert told in lancens(capsys, "audit").err
+    for wrong in (("nowhere.yaml",), ("--impl", "dir"), ("--since-last",)):
+        assert told not in lancens(capsys, "audit", *wrong).err
+    assert told not in lancens(capsys, "inventory", "nowhere.yaml").err
 
 
 def test_what_is_excluded_stays_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

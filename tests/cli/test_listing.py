@@ -78,6 +78,16 @@ def test_each_format_has_the_same_tables(folder: Path, capsys: pytest.CaptureFix
     assert all(line.endswith("protected") for line in text[:-1])
 
 
+def test_a_namespace_or_catalog_stands_for_what_is_below_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    below = ["lake/features/clicks", "lake/features/users"]
+    assert addresses(capsys, "lake/features") == below
+    assert addresses(capsys, "lake/features", "lake/others/imps") == [*below, "lake/others/imps"]
+    assert len(addresses(capsys, "lake")) == 4
+    blocked = addresses(capsys, "lake/others", "--blocked", "--manifest", _taking(folder))
+    assert blocked == addresses(capsys, "lake/others/**", "--blocked", "--manifest", _taking(folder))
+    assert "lake/others/users" in blocked
+
+
 def test_a_glob_that_matches_no_table_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = lancens(capsys, "list", "lake/nowhere/**")
     assert ran.code == 1
