@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -57,13 +57,15 @@ class ApplyReport(Renderable):
     """The results of all changes, in the plan's order.
 
     ``journal`` is the path or URI of the journal, and ``journal_error`` why its end is missing.
-    ``interrupted``: the run was told to stop.
+    ``interrupted``: the run was told to stop. ``unreferenced`` are the locations of clones whose entries it removed and
+    to which no other entry of the catalogs refers; their data stays.
     """
 
     results: Sequence[ChangeResult]
     journal: str
     interrupted: bool = False
     journal_error: str = ""
+    unreferenced: Sequence[str] = ()
 
     @property
     def counts(self) -> Mapping[Status, int]:
@@ -87,6 +89,7 @@ MARKS: Mapping[Status, str] = {
     Status.SKIPPED: "·",
 }
 _SUBJECT_WIDTH = 34
+_MOST_LOCATIONS = 5
 
 
 def result_line(result: ChangeResult) -> str:
@@ -139,3 +142,15 @@ def summary_line(report: ApplyReport, title: str = "") -> str:
         journal += f" (incomplete: {display.message(report.journal_error)})"
     changes = count(total, "change") + (f" of {title}" if title else "")
     return f"{stopped}Applied {applied:,} of {changes}: {', '.join(parts)}. Journal: {journal}"
+
+
+def unreferenced_lines(report: ApplyReport) -> Iterator[str]:
+    """Yield lines about the data of clones to which no entry refers any more."""
+    shown = [locations.redact(location) for location in report.unreferenced]
+    if not shown:
+        return
+    has, their = ("has", "its") if len(shown) == 1 else ("have", "their")
+    yield f"{count(len(shown), 'clone')} {has} no entry any more, and {their} data stays:"
+    yield from (f"  {display.message(location.rstrip('/'))}/" for location in shown[:_MOST_LOCATIONS])
+    if len(shown) > _MOST_LOCATIONS:
+        yield f"  and {len(shown) - _MOST_LOCATIONS:,} more; `lancens apply --format json` lists all"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
+from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line, unreferenced_lines
 from reconciler.applier.stopping import stop_on_signals
 from reconciler.cli.results import print_line
-from reconciler.model import display
+from reconciler.model import display, locations
 from reconciler.model.errors import ApplyError
 from reconciler.output.wording import manifest_title, question
 from reconciler.pipeline.progress import is_quiet
@@ -79,7 +79,8 @@ def confirm_and_run(
     if form == "json":
         print_summary(report, plan.manifest)
     else:
-        print_line(summary_line(report, manifest_title(plan.manifest)), err=plan_form != "text")
+        for line in (summary_line(report, manifest_title(plan.manifest)), *unreferenced_lines(report)):
+            print_line(line, err=plan_form != "text")
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)
 
@@ -138,7 +139,8 @@ def print_summary(report: ApplyReport, manifest: ManifestRef) -> None:
     """Print the number of changes by status, as the last line of JSON."""
     counts = {status.value: report.counts[status] for status in Status}
     shown = {"manifest": manifest.name, "given": dict(manifest.given), "services": dict(manifest.services)}
-    _print_event("summary", ok=report.ok, journal=report.journal, **shown, **counts)
+    clones = {"unreferenced": [*map(locations.redact, report.unreferenced)]} if report.unreferenced else {}
+    _print_event("summary", ok=report.ok, journal=report.journal, **shown, **counts, **clones)
 
 
 def _change_fields(change: Change) -> Mapping[str, object]:

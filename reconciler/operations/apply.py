@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from reconciler.applier.check import check_plan, with_live_count
 from reconciler.applier.executor import execute
@@ -20,15 +21,23 @@ from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
-from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
+from reconciler.operations.connections import (
+    Connection,
+    open_connections,
+    read_all,
+    secret_locations_of,
+    shown_locations_of,
+)
 from reconciler.operations.facts import ask_locations, links_to, problem_of
 from reconciler.operations.manifests import check_argument
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
+from reconciler.operations.unreferenced import unreferenced_clones
 from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, replan
 from reconciler.planner.mirrors import PlannedTable, TablesAfterPlan, mirrored
+from reconciler.planner.placeholders import location_hider
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 from reconciler.storage import Executors
 
@@ -122,7 +131,10 @@ def apply(
         table_counts = check_vanished(replanned, inputs, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(replanned, inputs, table_counts, connections, parallelism)
-        return carry_out(replanned, plan, connections, parallelism, journal, on_event, stop, profile)
+        report = carry_out(replanned, plan, connections, parallelism, journal, on_event, stop, profile)
+        hide = location_hider(secret_locations_of(manifest))
+        unreferenced = unreferenced_clones(report.results, connections, parallelism)
+        return replace(report, unreferenced=[*map(hide, unreferenced)])
 
 
 def replan_verified(

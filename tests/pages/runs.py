@@ -251,7 +251,9 @@ RUNS: Mapping[str, Run] = {
     "docs/catalogs/memory.md": Run(_nothing),
     "docs/clients.md#Connecting": Run(_nothing),
     CLONES: Run(_to_clone, ("Applied 3 of 3 changes",)),
-    f"{CLONES}#Take a preview away": Run(None, ("2 to deregister, 1 to drop", "Applied 3 of 3 changes")),
+    f"{CLONES}#Take a preview away": Run(
+        None, ("2 to deregister, 1 to drop", "Applied 3 of 3 changes", "2 clones have no entry any more")
+    ),
     "docs/commands.md#Import": Run(_prod_without_manifest, ("analytics", "Wrote found.yaml")),
     "docs/commands.md#Release": Run(_prod, ("- managed-by: shop/lake", "~ analytics/clicks  update  released")),
     "docs/commands.md#Doctor": Run(_doctored, ('"detail": "glue: eu-west-1',)),

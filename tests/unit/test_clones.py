@@ -14,13 +14,16 @@ import pytest
 
 import reconciler
 from reconciler import storage
+from reconciler.applier.report import unreferenced_lines
 from reconciler.backends.dir import DirBackend
 from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, StalePlanError
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
+from reconciler.operations.listing import describe, list_tables
 from reconciler.output import render
 from reconciler.planner.plan import Plan
+from tests.cli.running import lancens
 from tests.plans import assert_blocked, blocked, resealed
 from tests.unit.applier.world import Crash
 from tests.unit.test_mirrors import LAKE, World, steps
@@ -328,9 +331,24 @@ def test_entries_go_with_the_line_and_their_data_stays(world: World) -> None:
         reconciler.plan(manifest)
     plan = reconciler.plan(manifest, allow_mass_removal=True)
     assert [str(change.code) for change in plan.changes if change.kind == "table"] == ["no-longer-in-manifest"] * 2
-    world.apply(manifest, Plan.from_json(plan.to_json()), allow_mass_removal=True)
+    places = sorted(place(world, "preview", name) for name in (USERS, EVENTS))
+    report = world.apply(manifest, Plan.from_json(plan.to_json()), allow_mass_removal=True)
     assert world.catalog("preview").scan().tables == {}
     assert files(world.folder / "preview") == data
+    assert report.unreferenced == places
+    assert [*unreferenced_lines(report)] == [
+        "2 clones have no entry any more, and their data stays:",
+        *(f"  {location}/" for location in places),
+    ]
+
+
+def test_data_that_another_entry_has_is_not_told_as_unreferenced(world: World) -> None:
+    world.settle(lake=LAKE, preview=TAGGED)
+    preview = world.catalog("preview")
+    preview.insert_table(("kept",), place(world, "preview", USERS), {})
+    manifest = world.manifest(lake=LAKE, preview="prune: owned")
+    report = world.apply(manifest, reconciler.plan(manifest, allow_mass_removal=True), allow_mass_removal=True)
+    assert [Path(location).name for location in report.unreferenced] == ["features$events.lance"]
 
 
 def test_a_clone_goes_with_its_source_unless_that_is_back(world: World) -> None:
@@ -411,3 +429,42 @@ def test_many_clones_fold_into_a_line_with_the_rows_of_all(world: World) -> None
         lake.insert_table(("features", f"t{number}"), place(world, "lake", USERS), {})
     text = render(reconciler.plan(world.manifest(lake="prune: never", preview=TAGGED)), "text")
     assert "31 tables: clone of lake/… at 2 (tag prod), 155 rows" in text
+
+
+# ---- other commands --------------------------------------------------------------------------------------------------
+
+
+def test_list_and_show_say_what_a_table_is_a_clone_of(world: World) -> None:
+    manifest = world.settle(lake=LAKE, preview=TAGGED)
+    listed, _ = list_tables(manifest, ["preview/**"])
+    assert [table.clone for table in listed] == ["lake/features/events@2", "lake/features/users@2"]
+    shown = describe(manifest, "preview/features/users")
+    assert [(value.key, value.text) for value in shown.desired or ()] == [("clone", "lake")]
+    assert ("properties.lancens.clone", "lake/features/users@2") in [
+        (value.key, value.text) for value in shown.live or ()
+    ]
+
+
+def test_every_format_says_what_is_cloned(world: World) -> None:
+    plan = reconciler.plan(world.manifest(lake=LAKE, preview=TAGGED), select=["preview/features/users"])
+    for form in ("text", "markdown", "html", "json"):
+        shown = render(plan, form)
+        assert "clone of lake/features/users at 2" in shown, form
+        assert place(world, "lake", USERS).rpartition("/")[2] in shown, form
+    assert "create (clone)" in render(plan, "text", summary=True)
+    assert (
+        json.loads(plan.to_json())["changes"][-1]["clone"].items() >= {"version": 2, "tag": "prod", "rows": 5}.items()
+    )
+
+
+def test_import_leaves_clones_to_their_line_and_blocks_keep_the_mark(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(world.settle(lake=LAKE, preview=TAGGED).files[0])
+    before = file.read_text()
+    assert lancens(capsys, "import", "--append", file).code == 0
+    assert file.read_text() == before
+    text = reconciler.import_(reconciler.load(file), catalog="preview")
+    assert "users" in text
+    file.with_name("imported.yaml").write_text(text)
+    assert reconciler.plan(reconciler.load(file.with_name("imported.yaml"))).is_empty
