@@ -57,6 +57,11 @@ class GuardedS3:
         return place
 
 
+class _SilentHandler(MotoRequestHandler):
+    def log_request(self, *_: object) -> None:
+        """Print no line for a request: benchmarks print their page."""
+
+
 @contextmanager
 def guarded_s3() -> Iterator[GuardedS3]:
     """Run the server, with :data:`BUCKET` in it, until the block ends."""
@@ -77,7 +82,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
         answer: Iterable[bytes] = inner(environ, start)
         return answer
 
-    server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=MotoRequestHandler)
+    server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=_SilentHandler)
     thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
     thread.start()
     found.endpoint = f"http://127.0.0.1:{server.server_port}"
