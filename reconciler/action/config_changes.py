@@ -89,7 +89,7 @@ def _differences(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence
             job.earlier_manifest = manifest_in(
                 os.path.realpath(folder),
                 top,
-                job.inputs.manifest,
+                [os.path.realpath(path) for path in job.inputs.manifest],  # a base has no links
                 variables=job.variables,
                 policy=job.manifest_policy(),
             )

@@ -14,12 +14,15 @@ from pathlib import Path
 from reconciler.manifest import Manifest, Policy, read_variables
 from reconciler.manifest.config import files_read_by
 from reconciler.manifest.files import STDIN
+from reconciler.manifest.policy import read_file
+from reconciler.manifest.reader import MAX_FILE_BYTES
 from reconciler.manifest.variables import FileValue, Placeholder
 from reconciler.model.desired import DesiredCatalog, Source
 from reconciler.model.errors import LancensError
 from reconciler.operations.manifests import load
 from reconciler.planner.mirrors import with_sources
 
+_LINK_MODE = "120000 "
 _SUFFIXES = (".yaml", ".yml")
 _FILE_VALUE = re.compile(r"\$\{file:([^}]+?)(?::-[^}]*)?\}")
 
@@ -34,7 +37,7 @@ def manifest_at(
     """
     if STDIN in paths:
         raise LancensError("the manifest is on standard input, so no commit has an earlier one; name a file")
-    real = [os.path.realpath(path) for path in paths]
+    real = [_without_links_above(path) for path in paths]
     start = next(folder for folder in (Path(real[0]), *Path(real[0]).parents) if folder.is_dir())
     top = os.path.realpath(_git(start, "rev-parse", "--show-toplevel").rstrip("\n"))
     try:
@@ -72,7 +75,7 @@ def manifest_in(
                 continue
             values = read.get(os.path.relpath(os.path.realpath(value.source.file), top), {name: value})
             earlier |= {name: values[name]} if name in values else {}
-        inside = [Path(folder, os.path.relpath(os.path.realpath(path), top)) for path in paths]
+        inside = [Path(folder, os.path.relpath(_without_links_above(path), top)) for path in paths]
         manifest = load(*inside, variables=earlier, policy=policy)
         others = {
             name
@@ -94,6 +97,11 @@ def manifest_in(
         desired = replace(catalog.desired, tables={**catalog.desired.tables, **tables})
         catalogs[name] = replace(catalog, desired=desired)
     return replace(manifest, catalogs=catalogs)
+
+
+def _without_links_above(path: str | os.PathLike[str]) -> str:
+    """Return an absolute path whose folder has no links: the file itself may be one, with another target before."""
+    return str(Path(path).parent.resolve() / Path(path).name) if Path(path).name else os.path.realpath(path)
 
 
 def names_of_variable_files(variables: Mapping[str, str], top: str) -> list[str]:
@@ -149,17 +157,21 @@ def _write_files(top: str, commit: str, folder: str, files: Collection[str], is_
     """Write ``files`` and the wanted YAML files of a commit, and those that they take values from, into ``folder``."""
     index = {"GIT_INDEX_FILE": f"{folder}/.git-index"}
     _git(top, "read-tree", commit, **index)
-    names = set(_git(top, "ls-files", "-z", **index).split("\0"))
-    manifests = [name for name in names if name in files or (name.endswith(_SUFFIXES) and is_wanted(name))]
+    listed = [entry.partition("\t") for entry in _git(top, "ls-files", "--stage", "-z", **index).split("\0")]
+    names = {name for _, _, name in listed}
+    links = [name for mode, _, name in listed if mode.startswith(_LINK_MODE) and (is_wanted(name) or name in files)]
     write = ("checkout-index", "-z", "--stdin", f"--prefix={folder}/")
+    _git(top, *write, stdin="\0".join(links), **index)
+    targets = {os.path.relpath(os.path.realpath(Path(folder, name)), folder) for name in links}
+    manifests = {name for name in names if name in files or (name.endswith(_SUFFIXES) and is_wanted(name))}
+    manifests = (manifests | (targets & names)).difference(links)
     _git(top, *write, stdin="\0".join(manifests), **index)
     values = {
         os.path.normpath(Path(name).parent / value)
         for name in manifests
-        if (path := Path(folder, name)).is_file()
-        for value in _FILE_VALUE.findall(path.read_text("utf-8", "replace"))
+        for value in _FILE_VALUE.findall(read_file(f"{folder}/{name}", MAX_FILE_BYTES).decode("utf-8", "replace"))
     }
-    _git(top, *write, stdin="\0".join(values & names), **index)
+    _git(top, *write, stdin="\0".join((values & names) - manifests), **index)
 
 
 def _git(folder: str | Path, *arguments: str, stdin: str = "", **environment: str) -> str:

@@ -156,6 +156,41 @@ def test_a_removal_that_was_pending_is_shown_and_counted(capsys: pytest.CaptureF
     assert "2 to deregister" in planned.out
 
 
+def test_links_are_those_of_the_other_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("lancens.yaml").rename("base.txt")
+    Path("shared").mkdir()
+    Path("teams/ads.yaml").rename("shared/ads.yaml")
+    Path("teams").rmdir()
+    Path("teams").symlink_to("shared")
+    Path("lancens.yaml").symlink_to("base.txt")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "links")
+    edit("base.txt", "          near", "          far: {}\n          near")
+    planned = lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD")
+    assert split(planned.out) == ({"features/far"}, EVERYTHING)
+    Path("lancens.yaml").unlink()
+    Path("base.txt").rename("lancens.yaml")  # another file of this name now, and a link then
+    planned = lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD")
+    assert split(planned.out) == ({"features/far"}, EVERYTHING)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "../../secret.yaml", "gone.yaml", "other.yaml"])
+def test_a_link_out_of_the_other_commit_is_not_followed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str
+) -> None:
+    (tmp_path.parent / "secret.yaml").write_text(MANIFEST)
+    Path("lancens.yaml").unlink()
+    Path("lancens.yaml").symlink_to(target)
+    Path("other.yaml").symlink_to("lancens.yaml")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "links")
+    Path("lancens.yaml").unlink()
+    Path("lancens.yaml").write_text(MANIFEST)
+    planned = lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD")
+    assert split(planned.out) == (EVERYTHING, set())
+    assert "HEAD has no valid manifest here" in planned.err
+
+
 @pytest.mark.parametrize("text", ["version: 2\n", "", None])
 def test_nothing_was_pending_without_a_valid_manifest(capsys: pytest.CaptureFixture[str], text: str | None) -> None:
     if text is None:
