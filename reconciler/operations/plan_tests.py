@@ -15,7 +15,7 @@ from reconciler.manifest import VARIABLES_ONLY, Manifest, json_schema_of
 from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.models import Block, Boolean, ColumnBlock, NullText, OrNull, Text, TextMapping
 from reconciler.manifest.nodes import Mapping as MappingNode
-from reconciler.manifest.nodes import Node, ScalarNode, entries_of
+from reconciler.manifest.nodes import Node, Position, ScalarNode, entries_of
 from reconciler.manifest.nodes import Sequence as SequenceNode
 from reconciler.manifest.policy import UnreadableFileError, read_file
 from reconciler.manifest.problems import Problems, SourceFile
@@ -111,7 +111,7 @@ class TestFile(Block):
     """A file of tests for `lancens test`."""
 
     manifest: Text = "../lancens.yaml"
-    """The manifest, relative to this file: a file or a folder."""
+    """The manifest, relative to this file: a file or a folder, below the folder above the tests or the current one."""
     live: OrNull[list[LiveBlock]] | Text | None = None
     """The live objects of all tests that have none of their own."""
     tests: list[TestBlock] = Field(default=[])
@@ -178,6 +178,7 @@ class _FileReader:
         nodes = self._items(root.get("tests"), "`tests`")
         if not nodes:
             self._problems.add_at(root.position, "no tests; expected `tests`, a list")
+        self._check_place(top.manifest, (root.get("manifest") or root).position)
         tests = [self._test(top.manifest, root.get("live"), node, f"test {at}") for at, node in enumerate(nodes, 1)]
         self._problems.raise_if_any()
         return tests
@@ -196,6 +197,14 @@ class _FileReader:
         if not expectations:
             self._problems.add_at(node.position, f"{subject} has neither `expect` nor `reject`")
         return PlanTest(block.name or subject, manifest, objects, expectations)
+
+    def _check_place(self, path: str, position: Position) -> None:
+        """Raise ManifestError for a manifest outside of the folders around the tests and of this process."""
+        folders = (os.path.realpath(self._folder / ".."), os.path.realpath("."))
+        if not self._policy.may_read(os.path.realpath(self._folder / path), folders):
+            outside = "is outside of the folder above the tests and of the current one; --allow-outside lets it be read"
+            self._problems.add_at(position, f"the manifest `{path}` {outside}")
+            self._problems.raise_if_any()
 
     def _blocks(self, variables: Mapping[str, str]) -> BlockReader:
         return BlockReader(self._problems, Resolver(self._policy, variables))

@@ -147,6 +147,11 @@ def test_what_a_plan_must_and_must_not_contain(folder: Path, capsys: pytest.Capt
         ("tests:\n  - {live: gone.json, reject: [{}]}", "gone.json: cannot be read"),
         ("tests:\n  - {live: /etc/passwd, reject: [{}]}", "tests/bad.yaml:2:12: the file `/etc/passwd` is outside of"),
         ("tests:\n  - {live: {lake: {}}, reject: [{}]}", "tests/bad.yaml:2:12: `live`: expected a list"),
+        (
+            "manifest: /etc/x.yaml\ntests:\n  - {reject: [{}]}",
+            "tests/bad.yaml:1:11: the manifest `/etc/x.yaml` is outside",
+        ),
+        ("manifest: ../..\ntests:\n  - {reject: [{}]}", "--allow-outside lets it be read"),
         ("manifest: gone.yaml\ntests:\n  - {reject: [{}]}", "gone.yaml: cannot be read"),
         ("tests:\n  - {variables: {stag: x}, reject: [{}]}", "lancens.yaml: variable `stag` is defined"),
         ("tests: [\n", "tests/bad.yaml:2:1"),
