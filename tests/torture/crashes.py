@@ -36,7 +36,7 @@ from tests.torture.scenario import Scenario, draw
 from tests.torture.shrinking import shrunk, told
 from tests.torture.tally import Violation, difference
 from tests.torture.targets.base import OWNER, Room
-from tests.unit.applier.world import Crash
+from tests.unit.applier.world import Crash, WriteFault
 
 __all__ = ["DISK", "Crashes", "in_memory", "played", "run_crashes"]
 
@@ -46,6 +46,8 @@ _DISK_IN_MEMORY = Path("/dev/shm")
 _NEIGHBOUR = ("next",)
 _LONGEST_CHAIN = 3
 """How often in a row a run is killed."""
+_FAULTS = (*(None,) * 4, *WriteFault)
+"""What may happen to a write."""
 
 
 @dataclass
@@ -203,6 +205,10 @@ class Crashes:
         if dice.random() < 0.1:
             self._carry_out_part(number, dice)
             plan = self._plan()
+        if dice.random() < 0.2:
+            self._carry_out_with_faults(
+                number, self._copies(models), plan if dice.random() < 0.5 else self._plan(), dice
+            )
         for _ in range(dice.choice((0, 0, 1, _LONGEST_CHAIN))):
             self.points += 1
             with self._dies_after(dice.randrange(1, 4)):
@@ -215,6 +221,18 @@ class Crashes:
         self.points += 1
         self._carry_out(plan if dice.random() < 0.5 else self._plan(), skip_blocked=self._skips(number))
         self._expect_done(number, models)
+
+    def _carry_out_with_faults(self, number: int, models: list[Model], plan: Plan, dice: random.Random) -> None:
+        """Apply while writes fail or lose their responses; an apply that reports success has to be done."""
+        self.points += 1
+        ledger = self.target.ledger
+        ledger.fault = lambda: dice.choice(_FAULTS)
+        try:
+            report = self._applied(plan, skip_blocked=self._skips(number))
+        finally:
+            ledger.fault = _nothing
+        if report.ok:
+            self._expect_done(number, models)
 
     def _drift(self, number: int, dice: random.Random) -> Sequence[Act]:
         """Draw a change of a value that the manifest gives one of its tables."""
@@ -276,8 +294,14 @@ class Crashes:
             raise Violation(f"no plan: {error}") from None
 
     def _carry_out(self, plan: Plan, *, skip_blocked: bool) -> None:
+        report = self._applied(plan, skip_blocked=skip_blocked)
+        if not report.ok:
+            told = "; ".join(f"{one.change.address}: {one.message}" for one in report.results if one.message)
+            raise Violation(f"apply fails: {told}")
+
+    def _applied(self, plan: Plan, *, skip_blocked: bool) -> reconciler.ApplyReport:
         try:
-            report = reconciler.apply(
+            return reconciler.apply(
                 plan,
                 self.manifest,
                 journal=self.room.folder / "journal",
@@ -287,9 +311,6 @@ class Crashes:
             )
         except LancensError as error:
             raise Violation(f"apply: {error}") from None
-        if not report.ok:
-            told = "; ".join(f"{one.change.address}: {one.message}" for one in report.results if one.message)
-            raise Violation(f"apply fails: {told}")
 
     def _skips(self, number: int) -> bool:
         """Return whether some of a manifest cannot be planned."""

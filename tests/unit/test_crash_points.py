@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from reconciler.applier.report import Status
 from tests.soak import count, seeded
 from tests.torture.crashes import DISK, in_memory, played, run_crashes
 from tests.torture.memory import SERVICES, memory
@@ -53,6 +55,15 @@ def test_what_is_broken_on_purpose_is_seen_and_the_scenario_shrunk(tmp_path: Pat
     assert second.strip() == "table a/stale is still there"
     assert again.strip() == "python -m tests.torture.crashes hive2 --points 1 --seed 1"
     assert not {"users", "late", "team"} & {*str(raised.value).replace("'", " ").split()}
+
+
+def test_a_failed_change_that_is_reported_as_done_is_seen(tmp_path: Path) -> None:
+    wanted = Wanted({("a",): None}, {("a", name): Table("create") for name in ("clicks", "orders", "users")})
+    scenario = Scenario(False, (), (wanted, wanted))
+    assert played(memory("hive2", tmp_path), scenario, 4).points
+    with mock.patch.object(Status, "satisfies", property(lambda _: True)), pytest.raises(Violation) as raised:
+        played(memory("hive2", tmp_path), scenario, 4)
+    assert "not what the manifest and others ask for" in str(raised.value)
 
 
 def test_a_table_that_others_make_anew_as_its_block_says_stays_theirs(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column, Schema
 from reconciler.model.desired import DesiredCatalog, Thresholds
-from reconciler.model.errors import BackendError, TableAlreadyExistsError
+from reconciler.model.errors import BackendError, ServiceUnavailableError, TableAlreadyExistsError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, join
 from reconciler.model.tags import FoundTags, TagTarget
@@ -40,17 +41,26 @@ class Crash(BaseException):
     """The process is killed."""
 
 
+class WriteFault(Enum):
+    """What happens to a write in a process that goes on."""
+
+    FAILS = auto()
+    LOSES_RESPONSE = auto()
+
+
 @dataclass
 class Ledger:
     """Every write that happened, in order, such as ``insert_table a$t``.
 
-    ``crash_after``: die right after that many writes. ``refuse``: raise instead of the write of this name.
-    ``before``: called with the name of each write before it happens; ``after``: once it has.
+    ``crash_after``: die right after that many writes. ``refuse``: raise instead of the write of this name. ``fault``:
+    says of each write whether it fails, or is carried out and its response lost. ``before``: called with the name of
+    each write before it happens; ``after``: once it has.
     """
 
     writes: list[str] = field(default_factory=list)
     crash_after: int | None = None
     refuse: dict[str, Exception] = field(default_factory=dict)
+    fault: Callable[[], WriteFault | None] = lambda: None
     before: Callable[[str], None] = lambda _: None
     after: Callable[[], None] = lambda: None
     dead: bool = False
@@ -63,9 +73,14 @@ class Ledger:
                 raise Crash
             if name in self.refuse:
                 raise self.refuse[name]
+            fault = self.fault()
+            if fault is WriteFault.FAILS:
+                raise ServiceUnavailableError(f"{name} fails")
             result = do()
             self.writes.append(name)
             self.after()
+            if fault is WriteFault.LOSES_RESPONSE:
+                raise ServiceUnavailableError(f"the response to {name} is lost")
             if self.crash_after is not None and len(self.writes) >= self.crash_after:
                 self.dead = True
                 raise Crash
