@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable, Expectations
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
@@ -64,6 +65,7 @@ class LocationContent:
         recovery: of a dataset that cannot be opened, what can still be read.
         cleanup: the dataset's auto clean-up, if it has one.
         bases: the places outside its directory that it refers to, such as the dataset that it is a clone of.
+        untagged_base: of a clone, the version of its base if no tag there keeps it.
         state: the latest version as ``storage.latest_state`` names it, if audits are kept.
         carried_from: the start of the earlier audit whose result this is; None if this audit has probed it.
     """
@@ -85,6 +87,7 @@ class LocationContent:
     recovery: Recovery | None = None
     cleanup: AutoCleanup | None = None
     bases: tuple[str, ...] = ()
+    untagged_base: CloneBase | None = None
     state: str | None = None
     carried_from: datetime | None = None
 

@@ -155,19 +155,49 @@ def clone_of(location: str, options: Mapping[str, str]) -> CloneBase | None:
 
 
 def _found_in(dataset: Any) -> FoundClone | None:
-    if not dataset.base_paths():
-        return None
-    first = min(known["version"] for known in dataset.version_refs())
-    transaction = or_none(partial(dataset.read_transaction, first))
+    transaction = _first_transaction(dataset) if dataset.base_paths() else None
     record = None if transaction is None else transaction.transaction_properties.get(_RECORD)
-    if record is None:
-        return None
     try:
-        location, branch, version, transaction, last = json.loads(record)
+        location, branch, version, transaction, last = json.loads(record or "[]")
         base = CloneBase(str(location), int(version), str(transaction), branch=str(branch))
         return FoundClone(base, is_finished=dataset.version >= int(last) and not is_cleaned_up(dataset))
     except (ValueError, TypeError):  # not of this version of lancens
         return None
+
+
+def _first_transaction(dataset: Any) -> Any:
+    """Return the transaction of the oldest version of a dataset; None if it is lost."""
+    first = min(known["version"] for known in dataset.version_refs())
+    return or_none(partial(dataset.read_transaction, first))
+
+
+def untagged_base(dataset: Any, options: Mapping[str, str]) -> CloneBase | None:
+    """Return the base of a clone, by whichever client, if no tag keeps its version.
+
+    None if a tag does, for another dataset, and where it is unknown. Only a base that the dataset refers to is opened.
+    """
+    places = {resolve_location(base.path) for base in dataset.base_paths().values()}
+    if not places:
+        return None
+    found = _found_in(dataset)
+    base = _cloned_by_pylance(dataset) if found is None else found.base
+    if base is None or resolve_location(_place_of(base.location, base.branch)) not in places:
+        return None
+    opened = partial(open_dataset, base.location, options, to_read=True)
+    tags = or_none(lambda: list_references(opened().tags).values())
+    targets = None if tags is None else [(tag["version"], tag["branch"] or MAIN_BRANCH) for tag in tags]
+    return base if targets is not None and (base.version, base.branch) not in targets else None
+
+
+def _cloned_by_pylance(dataset: Any) -> CloneBase | None:
+    import lance
+
+    operation = getattr(_first_transaction(dataset), "operation", None)
+    if not isinstance(operation, lance.LanceOperation.Clone) or operation.branch_name is not None:
+        return None
+    branch = operation.ref_name or MAIN_BRANCH
+    location = operation.ref_path.removesuffix(f"/{BRANCHES}/{branch}")
+    return CloneBase(location, operation.ref_version, "", branch=branch)
 
 
 def write_clone(

@@ -254,6 +254,7 @@ class Catalog:
             if prototype == "plain":
                 self._based(identifier)
         grown, branched, _ = (lance.dataset(str(place)) for place in places)
+        grown.tags.create("cloned", grown.version)
         branched.create_branch("trial")
         branched.tags.create("first", 1)
         identifier, place = self.new()
@@ -262,6 +263,17 @@ class Catalog:
         self.owned(identifier, place)
         self._based(identifier)
         self.expect("reads-elsewhere", identifier)
+
+    def untagged_clone(self) -> None:
+        (based, original), (identifier, place) = self.new(), self.new()
+        source = lance.dataset(str(self.dataset(original, "plain")))
+        self.owned(based, original)
+        source.shallow_clone(str(place), source.version)
+        self.planted.datasets += 1
+        self.owned(identifier, place)
+        self._based(identifier)
+        for rule in ("untagged-base", "reads-elsewhere"):
+            self.expect(rule, identifier)
 
     def as_expected(self) -> None:
         """A table that is as its block expects."""
@@ -595,6 +607,7 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.lost_references,
     Catalog.without_latest_version_and_hint,
     Catalog.committed_in_future,
+    Catalog.untagged_clone,
     Catalog.clone_without_its_original,
     Catalog.without_versions,
     Catalog.damaged_data,

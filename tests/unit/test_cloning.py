@@ -249,3 +249,28 @@ def test_a_lost_transaction_is_replaced_by_a_digest_of_the_manifest(tmp_path: Pa
     base = based(source, None, tmp_path / "c.lance")
     assert len(base.transaction) == 64
     assert clone(source, tmp_path / "c.lance").count_rows() == lance.dataset(source).count_rows()
+
+
+def test_a_base_that_no_tag_keeps_is_found_for_the_clones_of_any_client(tmp_path: Path) -> None:
+    source, target = tmp_path / "s.lance", tmp_path / "c.lance"
+    dataset = lance.write_dataset(rows(0, 5), source)
+    clones = [clone(source, target), dataset.shallow_clone(tmp_path / "d.lance", 1)]
+    branch = lance.write_dataset(rows(5, 5), dataset.create_branch("dev/x"), mode="append")
+    clones.append(dataset.shallow_clone(tmp_path / "e.lance", ("dev/x", branch.version)))
+    for opened in clones:
+        lance.write_dataset(rows(9, 5), opened, mode="append")
+
+    def untagged() -> list[tuple[str, int, str] | None]:
+        bases = [storage.untagged_base(opened, reading(tmp_path)) for opened in clones]
+        return [None if base is None else (base.location, base.version, base.branch) for base in bases]
+
+    kept = (str(source), 1, "main")
+    assert untagged() == [kept, kept, (str(source), 2, "dev/x")]
+    dataset.tags.create("trial", ("dev/x", branch.version))
+    assert untagged() == [kept, kept, None]
+    dataset.tags.create("prod", 1)
+    assert untagged() == [None, None, None]
+    dataset.tags.delete("prod")
+    shutil.rmtree(source)
+    assert untagged() == [None, None, None]
+    assert storage.untagged_base(lance.write_dataset(rows(0, 5), tmp_path / "f.lance"), {}) is None

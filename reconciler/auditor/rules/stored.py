@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -22,6 +23,7 @@ from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
 from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import StorageKind
+from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage import MOST_VERSIONS, BrokenReference, Files, Salvage, has_driver
 
 _CLOCK_SKEW = timedelta(days=1)
@@ -403,6 +405,26 @@ def reads_elsewhere(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is not None and record.stored.bases:
         bases = first_few([*map(locations.redact, record.stored.bases)])
         yield Verdict(f"the dataset at {_location_text(record)} refers to {bases}", _COPY_REMEDY)
+
+
+@rule(Severity.WARNING)
+def untagged_base(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """No tag keeps the version that a clone needs
+
+    A shallow clone reads the files of one version of its base. A clean-up of the base removes them once that version is
+    old, unless a tag keeps it. Tag it.
+    """
+    base = record.stored.untagged_base
+    if record.live is not None and base is not None:
+        of_branch = "" if base.branch == MAIN_BRANCH else f" of branch `{base.branch}`"
+        version = base.version if base.branch == MAIN_BRANCH else (base.branch, base.version)
+        place = json.dumps(locations.redact(locations.pylance_uri(base.location)), ensure_ascii=False)
+        yield Verdict(
+            f"the clone at {_location_text(record)} needs version {base.version}{of_branch} of "
+            f"{locations.redact(base.location)}, which no tag keeps",
+            f'Tag it, such as by `lance.dataset({place}).tags.create("clone", {version!r})`, and remove the tag when '
+            "the clone is gone.",
+        )
 
 
 def _reopen_remedy(record: TableRecord) -> str:

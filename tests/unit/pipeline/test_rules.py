@@ -16,6 +16,7 @@ from reconciler.auditor.records import NOT_PROBED, LocationContent, Severity, Ta
 from reconciler.auditor.rules import RULES, RuleLimits, check, rules_to_apply, unread_namespace
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Column, ShownColumn
 from reconciler.model.desired import DesiredTable, Evolve, Expectations, Source
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
@@ -629,6 +630,18 @@ def test_values_that_look_like_secrets_are_not_shown() -> None:
     finding = only(replace(SOUND, desired=desired, live=unmarked(db_password="hunter2-old")), "property-drift")
     assert "hunter2" not in repr(finding)
     assert finding.details["db_password"] == "(redacted)"
+
+
+@pytest.mark.parametrize(("branch", "target"), [("main", "42"), ("dev", "('dev', 42)")])
+def test_a_clone_whose_base_no_tag_keeps_is_a_warning(branch: str, target: str) -> None:
+    base = CloneBase("s3a://prod/users.lance", 42, "", branch=branch)
+    record = replace(SOUND, stored=replace(FULL, bases=("s3://prod/users.lance",), untagged_base=base))
+    finding = only(record, "untagged-base")
+    assert finding.severity is Severity.WARNING
+    assert "needs version 42" in finding.reason
+    assert f'lance.dataset("s3://prod/users.lance").tags.create("clone", {target})' in finding.remedy
+    assert found_in(replace(record, live=None), "untagged-base") == []
+    assert found_in(SOUND, "untagged-base") == []
 
 
 def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
