@@ -209,14 +209,20 @@ class _Mirroring:
         return tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
 
     def has_own(self, name: Identifier) -> bool:
-        """Return whether the manifest's own blocks decide about a name."""
+        """Return whether the manifest's own blocks decide about a name.
+
+        The block of a clone only adds to it, unless it names other data.
+        """
         above = (self.desired.namespaces.get(name[:depth]) for depth in range(1, len(name)))
-        return name in self.desired.tables or any(block is not None and block.absent for block in above)
+        own = self.desired.tables.get(name)
+        if own is not None and (self.mirror.clones is None or own.absent or own.location is not None):
+            return True
+        return any(block is not None and block.absent for block in above)
 
     def table(self, name: Identifier, origins: Sequence[PlannedTable]) -> DesiredTable:
         """Return the block of a mirrored table; refused if it cannot exist, or has several source tables."""
-        origin, mirror = origins[0], self.mirror
-        defaults = mirror.default_of(name) or DesiredTable(name, mirror.source)
+        origin, mirror, own = origins[0], self.mirror, self.desired.tables.get(name)
+        defaults = own or replace(mirror.default_of(name) or DesiredTable(name, mirror.source), source=mirror.source)
         copied = origin.properties if self.capabilities.table_markers else {}
         followed, clones = Origin(mirror.origin, origin.id), None
         if mirror.clones is not None:
@@ -225,8 +231,7 @@ class _Mirroring:
         return replace(
             defaults,
             id=name,
-            source=mirror.source,
-            properties={**defaults.properties, **copied},
+            properties={**copied, **own.properties} if own else {**defaults.properties, **copied},
             location=origin.location if clones is None else None,
             probe=defaults.probe or clones is not None,
             mirrors=followed,

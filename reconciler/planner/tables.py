@@ -6,6 +6,7 @@ Pure functions, fast enough for a million tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, is_readable
@@ -86,6 +87,8 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
 def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{address(context.catalog, desired.id)} is planned without looking at its storage")
+    if desired.clones is not None:  # its columns and tags are those of its base; the next plan compares them
+        desired, facts = replace(desired, schema=None, tags={}), replace(facts, tags=None)
     able = context.capabilities
     if able.makes_no_tables:
         return context.blocked_entry(
@@ -368,7 +371,7 @@ def _note_on_wrong_marks(context: CatalogContext, before: ObjectView, after: Obj
 
 def _why_updated(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> Why:
     if before.content != after.content:
-        return Why(ReasonCode.DIFFERS, {"mirror": desired.mirrors.catalog} if desired.mirrors else {})
+        return Why(ReasonCode.DIFFERS, {"mirror": desired.mirror} if desired.mirror else {})
     safeguard = context.capabilities.safeguard
     if safeguard is not None and before.safeguards != after.safeguards:
         return Why(ReasonCode.SAFEGUARD, {"detail": safeguard.danger})

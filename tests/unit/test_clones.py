@@ -320,6 +320,46 @@ def test_blocks_win_and_keep_the_mark_of_a_clone(world: World) -> None:
     assert (users.properties["tier"], users.properties[CLONE]) == ("own", "lake/features/users@2")
 
 
+def test_a_block_is_on_top_of_its_clone_from_the_next_plan_on(world: World) -> None:
+    """The first plan clones and sets properties; columns and tags are compared with the data that is there then."""
+    schema = "schema: [{name: id, type: int64}, {name: age, type: int32}], evolve: additive"
+    users = f"users: {{{schema}, properties: {{tier: silver}}, tags: {{tried: 2}}}}"
+    more = "more: {schema: [{name: id, type: int64}]}"
+    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{{users}, {more}}}}}}}"
+    before = files(world.folder / "lake")
+    manifest = world.manifest(lake="prune: never", preview=preview)
+    plan = reconciler.plan(manifest)
+    reasons = {change.address: change.reason for change in plan.changes}
+    assert reasons["preview/features/users"] == "clone of lake/features/users at 2 (tag prod), 5 rows"
+    assert "clone" not in reasons["preview/features/more"]
+    world.apply(manifest, Plan.from_json(plan.to_json()))
+    assert world.catalog("preview").load_table(USERS).properties["tier"] == "silver"
+
+    again = reconciler.plan(manifest)
+    assert steps(again) == ["alter-table preview/features/users"]
+    world.apply(manifest, Plan.from_json(again.to_json()))
+    assert reconciler.plan(manifest).is_empty
+    clone = lance.dataset(place(world, "preview", USERS))
+    assert (clone.schema.names, clone.count_rows()) == (["id", "age"], 5)
+    assert [*clone.tags.list()] == ["tried"]
+    assert files(world.folder / "lake") == before
+
+
+def test_a_block_that_does_not_fit_its_clone_is_blocked_by_the_next_plan(world: World) -> None:
+    users = "users: {schema: [{name: id, type: string}]}"
+    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{{users}}}}}}}"
+    manifest = world.manifest(lake="prune: never", preview=preview)
+    world.apply(manifest)
+    assert blocked(reconciler.plan(manifest)) == [("preview/features/users", ReasonCode.OTHER_COLUMNS)]
+
+
+def test_a_block_with_a_location_is_no_clone(world: World) -> None:
+    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{users: {{location: {world.folder}/own.lance}}}}}}}}"
+    world.apply(world.manifest(lake=LAKE, preview=preview))
+    assert place(world, "preview", USERS) == f"{world.folder}/own.lance"
+    assert rows(world, EVENTS) == 5
+
+
 # ---- the end of clones -----------------------------------------------------------------------------------------------
 
 
