@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import quote
 
+from reconciler.action.context import PullRequest
 from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError
 from reconciler.planner.plan import Plan
@@ -24,11 +25,15 @@ _HISTORY = """query($owner: String!, $name: String!, $branch: String!, $context:
 def check_not_superseded(job: Job, plan: Plan) -> None:
     """Check that the newest applied commit of the branch, if newer than this one, had the same manifest.
 
-    Only a status that the token's own user has set proves that. Another user's may name any manifest.
+    Only a status that the token's own user has set proves that. Another user's may name any manifest. Of a pull request
+    that is not merged, this commit must be the head.
 
     Raises:
         RefusedError: a newer commit was applied, and ``plan`` may undo its changes.
     """
+    if job.context.unmerged is not None:
+        _check_newest_head(job, job.context.unmerged)
+        return
     branch = job.context.branch if job.context.pull_request is None else job.context.pull_request.base
     if not branch or not _is_descendant(job, branch):
         return
@@ -50,11 +55,13 @@ def check_not_superseded(job: Job, plan: Plan) -> None:
 
 
 def set_commit_status(job: Job, plan: Plan, state: Literal["pending", "success", "failure"]) -> None:
-    """Record that the apply of ``plan`` has begun (`pending`), or how it ended.
+    """Record that the apply of ``plan`` has begun (`pending`), or how it ended; not of a preview.
 
     Raises:
         GitHubError: the status cannot be set.
     """
+    if job.context.unmerged is not None:
+        return
     status = {
         "state": state,
         "context": _status_context(job),
@@ -62,6 +69,16 @@ def set_commit_status(job: Job, plan: Plan, state: Literal["pending", "success",
         "target_url": job.context.run_url,
     }
     job.github.post(f"/statuses/{job.applied_commit}", status)
+
+
+def _check_newest_head(job: Job, pull_request: PullRequest) -> None:
+    head = job.github.get(f"/pulls/{pull_request.number}")["head"]["sha"]
+    if head != pull_request.head:
+        raise RefusedError(
+            FailureReason.SUPERSEDED,
+            f"{pull_request.head[:12]} is no longer the head of pull request {pull_request.number}, {head[:12]} is. "
+            "Nothing was changed.",
+        )
 
 
 def _status_context(job: Job) -> str:

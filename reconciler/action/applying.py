@@ -21,7 +21,7 @@ from reconciler.action.comments import Comment, find_comments, is_untouched
 from reconciler.action.context import PullRequest
 from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError, StepOutcome
-from reconciler.action.pages import applied_page, compare_plans, plan_summary
+from reconciler.action.pages import applied_page, compare_plans, opening_line, plan_summary
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
 from reconciler.applier.stopping import stop_on_signals
@@ -38,17 +38,26 @@ _WITHOUT_REVIEW = "To apply without a review, run with `require-approved-plan: f
 def apply(job: Job) -> StepOutcome:
     """Apply the approved plan, ``plan-file``, or without approval the current plan.
 
+    Without approval, columns and tags of tables that are cloned are changed as well, by a second plan.
+
     Raises:
         RefusedError: no plan was approved, or another one, or a newer commit was applied.
         BlockedError: an object is blocked, and `skip-blocked` is not set.
     """
-    pull_request = job.context.pull_request
-    if pull_request is not None and not pull_request.merged:
+    pull_request = job.context.unmerged
+    if pull_request is not None and job.inputs.require_approved_plan:
         raise RefusedError(
-            FailureReason.NOT_APPROVED, f"pull request {pull_request.number} is not merged; apply runs after the merge"
+            FailureReason.NOT_APPROVED,
+            f"pull request {pull_request.number} is not merged; apply runs after the merge, or with "
+            "`require-approved-plan: false` on the manifest of a preview",
         )
-    if job.inputs.plan_file:
-        return _apply_saved_plan(job)
+    outcome = _apply_saved_plan(job) if job.inputs.plan_file else _apply_current_plan(job)
+    if pull_request is not None and pull_request.is_open and outcome.plan is not None and not outcome.failure:
+        outcome.page += f"\n\n{opening_line(outcome.plan, job.key)}"
+    return outcome
+
+
+def _apply_current_plan(job: Job) -> StepOutcome:
     current = job.plan()
     if current.is_empty and (not current.blocked or job.inputs.skip_blocked):
         if job.inputs.require_approved_plan:
@@ -57,7 +66,12 @@ def apply(job: Job) -> StepOutcome:
         return StepOutcome(page=plan_summary(current), plan=current)
     if not job.inputs.skip_blocked:
         check_blocked(current)
-    return _apply_plan(job, _approved_plan(job, current) if job.inputs.require_approved_plan else current)
+    if job.inputs.require_approved_plan:
+        return _apply_plan(job, _approved_plan(job, current))
+    outcome = _apply_plan(job, current)
+    if outcome.failure or not any(change.clone for change in current.changes):
+        return outcome
+    return _apply_on_clones(job, outcome)
 
 
 # ---- approval --------------------------------------------------------------------------------------------------------
@@ -240,6 +254,23 @@ def _apply_plan(job: Job, plan: Plan) -> StepOutcome:
     except GitHubError as error:  # the status says already that apply has begun
         annotate("warning", str(error), title="lancens: no commit status")
     return _apply_outcome(job, plan, report)
+
+
+def _apply_on_clones(job: Job, cloned: StepOutcome) -> StepOutcome:
+    """Apply the changes that blocks ask for on tables that are clones now; return the outcome of both plans.
+
+    Raises:
+        BlockedError: the data does not allow one, and `skip-blocked` is not set.
+    """
+    plan = job.plan()
+    if not job.inputs.skip_blocked:
+        check_blocked(plan)
+    if plan.is_empty:
+        return cloned
+    outcome = _apply_plan(job, plan)
+    outcome.page = f"{cloned.page}\n{outcome.page}"
+    outcome.results = [*cloned.results, *outcome.results]
+    return outcome
 
 
 def _event_handler(job: Job, plan: Plan) -> Callable[[Event], None]:

@@ -20,6 +20,7 @@ class PullRequest:
     """A pull request.
 
     ``head`` is the commit that it proposes, ``base`` the target branch, ``base_commit`` the commit of that branch.
+    A closed one is not ``is_open``, merged or not.
     """
 
     number: int
@@ -29,6 +30,7 @@ class PullRequest:
     merged: bool = False
     merge_commit: str | None = None
     base_commit: str = ""
+    is_open: bool = False
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> PullRequest:
@@ -45,6 +47,7 @@ class PullRequest:
             merged=bool(document.get("merged") or document.get("merged_at")),
             merge_commit=document.get("merge_commit_sha"),
             base_commit=str(base.get("sha") or base["ref"]),
+            is_open=document.get("state") == "open",
         )
 
 
@@ -69,6 +72,11 @@ class StepContext:
     step_digest: str
     run_attempt: str
     pull_request: PullRequest | None = None
+
+    @property
+    def unmerged(self) -> PullRequest | None:
+        """The pull request of the event if it is not merged: its manifest is that of a preview."""
+        return None if self.pull_request is None or self.pull_request.merged else self.pull_request
 
     @property
     def commit(self) -> str:

@@ -121,6 +121,7 @@ def write_outputs(outcome: StepOutcome, folder: Path, environment: Mapping[str, 
         "artifact": "" if outcome.failure is FailureReason.DUPLICATE_PLAN else f"lancens-{folder.name}",
         "folder": str(folder),
         "report": str(outcome.report or ""),
+        "touched": "\n".join(() if outcome.plan is None else _touched(outcome.plan)),
         **{f"to-{word}": str(document["summary"][word]) for word in _COUNTS},
         **{name: str(document["summary"][name]) for name in ("protected", "blocked")},
         **{name: str(path) for name, path in files.items()},
@@ -134,6 +135,11 @@ def write_outputs(outcome: StepOutcome, folder: Path, environment: Mapping[str, 
         (folder / "plan.html").write_text(render(outcome.plan, "html"), encoding="utf-8", errors="backslashreplace")
         outputs["plan-file"] = str(saved)
     _append("GITHUB_OUTPUT", "".join(_assignment(name, value) for name, value in outputs.items()), environment)
+
+
+def _touched(plan: Plan) -> list[str]:
+    """Return the addresses of the objects that ``plan`` changes, or would if they were not blocked."""
+    return sorted({entry.address for entry in (*plan.changes, *plan.waiting, *plan.blocked)})
 
 
 def _assignment(name: str, value: str) -> str:

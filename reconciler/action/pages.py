@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
+from itertools import chain
 
 from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_line, comparable_json, origin_line, plan_line
 from reconciler.action.inputs import DEFAULT_LABEL, PlanKey
-from reconciler.applier.report import ApplyReport, Status, result_line
+from reconciler.applier.report import ApplyReport, Status, result_line, unreferenced_lines
 from reconciler.model import display
+from reconciler.model.redaction import REDACTED
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
@@ -119,9 +122,17 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
     lines = [*failed, *succeeded[:_RESULTS_SHOWN]]
     if len(succeeded) > _RESULTS_SHOWN:
         lines.append(f"  … and {len(succeeded) - _RESULTS_SHOWN:,} more that are done")
+    lines += unreferenced_lines(report)
     where = markdown_text.code(where_line_of(plan, Omissions(may_cut=False)))
     title = f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}"
     return f"{title}\n\n{where}\n\n{cut_code_block(lines)}"
+
+
+def opening_line(plan: Plan, key: PlanKey) -> str:
+    """Return how to open the catalogs of ``plan``, with the variables that people may see."""
+    given = [("--var", f"{name}={value}") for name, value in plan.manifest.given.items() if value != REDACTED]
+    command = shlex.join(["lancens", "serve", *key.manifests, *chain.from_iterable(given)])
+    return f"Open it: {markdown_text.code(display.printable(command))}"
 
 
 def short_code_span(name: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from tests.action.runner import Repository
+from tests.action.runner import ROOT, Repository
 from tests.servers.github_api import TOKEN, GitHubApi
 
 
@@ -56,6 +56,35 @@ def test_from_the_pull_request_to_the_merge(repository: Repository, api: GitHubA
     assert "2 of 2 done" in api.comments_on(7, "apply")[0]
     assert repository.run("workflow_dispatch", "drift").ok
     assert [issue["state"] for issue in api.issues] == ["closed"]
+
+
+def test_a_preview_from_the_opening_to_the_end(repository: Repository, api: GitHubApi, tmp_path: Path) -> None:
+    workflow = repository.path / ".github/workflows/preview.yml"
+    workflow.write_text(re.sub(r"pip install .*", "true", workflow.read_text()))
+    files = {path.name: path.read_text() for path in (ROOT / "examples/preview").glob("*.yaml")}
+    files = {name: re.sub(r"\./(lake|previews)", rf"{tmp_path}/\1", text) for name, text in files.items()}
+    files["check_preview.py"] = (
+        "import lance, reconciler, sys\n"
+        f"preview = reconciler.connect('dir', {{'root': '{tmp_path}/previews/' + sys.argv[1]}})\n"
+        "users = lance.dataset(namespace_client=preview, table_id=['features', 'users'])\n"
+        "print('checked', *users.schema.names)\n"
+    )
+    repository.commit_files(files)
+    manifest = reconciler.load(repository.path / "lancens.yaml")
+    assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
+
+    head = repository.commit_files({"tables.yaml": files["tables.yaml"].replace("gold", "silver")})
+    event = {"action": "opened", "number": 7, "pull_request": api.add_pull(7, head)}
+    opened = repository.run("pull_request", "preview", event)
+    assert opened.ok, opened.log
+    assert "checked user_id country" in opened.printed
+    assert "Open it: `lancens serve preview.yaml --var pr=7`" in api.comments_on(7)[0]
+
+    api.pulls[7]["state"] = "closed"
+    ended = repository.run("pull_request", "preview", {**event, "action": "closed"})
+    assert ended.ok, ended.log
+    assert tables_of(tmp_path / "previews/7") == set()
+    assert "data stays at" in api.comments_on(7)[1]
 
 
 def test_hostile_names_run_nothing(repository: Repository, api: GitHubApi, lake: Path) -> None:

@@ -134,6 +134,7 @@ def test_the_examples_ask_for_the_least_permissions() -> None:
         "apply": {**read, "pull-requests": "write", "statuses": "write", **write},
         "monorepo": {**read, "pull-requests": "write", "statuses": "write", **write},
         "promotion": {**read, "pull-requests": "write", "statuses": "write"},
+        "preview": {**read, "pull-requests": "write", **write},
         "spark": {**read, "pull-requests": "write"},
         "drift": {**read, "issues": "write", **write},
         "plan": {**read, "pull-requests": "write", **write},

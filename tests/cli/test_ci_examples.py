@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,8 +57,24 @@ def test_what_is_planned_is_applied_and_then_there_is_no_drift(
     assert lancens(capsys, "drift").code == 0
 
 
+def test_a_merge_request_gets_a_preview_that_goes_with_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(EXAMPLES.parent / "preview", folder, dirs_exist_ok=True)
+    assert lancens(capsys, "apply", "lancens.yaml", "--auto-approve").code == 0
+    for job, counts in (("preview", ("3 of 3 changes", "No changes.")), ("preview-end", ("3 of 3 changes",))):
+        own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID"
+        assert all(own in rule["if"].split(" && ") for rule in _GITLAB[job]["rules"])
+        for line, counted in zip(_GITLAB[job]["script"], counts, strict=True):
+            ran = run(line.replace("$CI_MERGE_REQUEST_IID", "7"), capsys)
+            assert ran.code == 0, ran.err
+            assert counted in ran.out
+    assert Path("previews/7").exists()
+    assert lancens(capsys, "drift", "lancens.yaml").code == 0
+
+
 def test_jobs_that_apply_wait_for_each_other() -> None:
-    assert _GITLAB["apply"]["resource_group"]
+    assert all(_GITLAB[job]["resource_group"] for job in ("apply", ".preview"))
     assert "disableConcurrentBuilds()" in (EXAMPLES / "Jenkinsfile").read_text()
 
 

@@ -25,6 +25,7 @@ ADOPTING = "docs/adopt.md"
 CLONES = "docs/clones.md"
 ANSWERS = "docs/how-do-i.md"
 MIGRATING = "docs/migrate.md"
+PREVIEWS = "docs/preview-environments.md"
 TUTORIAL = "docs/tutorial.md"
 UPKEEP = "docs/tutorial-maintain.md"
 _TOKEN = "a-token-of-the-tests-of-the-pages"
@@ -309,6 +310,12 @@ RUNS: Mapping[str, Run] = {
         None,
         ("1 table in lake is not managed", "Added to lancens.yaml", "No changes."),
     ),
+    f"{PREVIEWS}#Set up production": Run(_nothing, ("Applied 2 of 2 changes",)),
+    f"{PREVIEWS}#Describe a preview": Run(None),
+    f"{PREVIEWS}#Try a change": Run(
+        None, ("Applied 2 of 2 changes", "Applied 1 of 1 change", "age: [[null,null,null],[30]]")
+    ),
+    f"{PREVIEWS}#Take it away": Run(None, ("Applied 2 of 2 changes",)),
     f"{UPKEEP}#Say what you want": Run(_from_page(UPKEEP)),
     f"{UPKEEP}#Review the jobs, then run them": Run(
         None, ("1 dataset to compact, 1 index to build", "No jobs.", "ScalarIndexQuery")
