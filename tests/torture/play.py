@@ -339,8 +339,11 @@ class Play:
             )
             with served(catalog) as url:
                 block = document["catalogs"][name]
-                config = {key: value for key, value in block["config"].items() if key.startswith(("root", "storage."))}
-                block |= {"impl": "rest", "config": {"root": str(self.room.lake), **config, "uri": url}}
+                config = {"root": str(self.room.lake), **block["config"]}
+                if not self.target.abilities.registers:  # where the service chooses, a `root` asks for other places
+                    del config["root"]
+                passed = {key: value for key, value in config.items() if key.startswith(("root", "storage."))}
+                block |= {"impl": "rest", "config": {**passed, "uri": url}}
                 file = self.room.folder / "through.yaml"
                 file.write_text(json.dumps({**document, "catalogs": {name: block}}), "utf-8")
                 yield url, reconciler.load(file, variables=self.variables(faulty=False, file=file.name))
