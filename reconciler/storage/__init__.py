@@ -74,6 +74,7 @@ from reconciler.storage.metadata import (
 )
 from reconciler.storage.new_files import NewFiles
 from reconciler.storage.opening import open_dataset, places_elsewhere
+from reconciler.storage.pins import pin_base, pin_of, unpin_base
 from reconciler.storage.probing import TableContent, probe_table
 from reconciler.storage.pylance import (
     OBJECT_STORES,

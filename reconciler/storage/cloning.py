@@ -298,6 +298,11 @@ def _begun(base: CloneBase, target: str, options: Mapping[str, str]) -> FoundClo
     return found
 
 
+def expect_base(base: CloneBase, options: Mapping[str, str]) -> None:
+    """Raise ConcurrentModificationError if a dataset does not have the version of a base any more."""
+    _version_of(base, options)
+
+
 def _version_of(base: CloneBase, options: Mapping[str, str]) -> Any:
     """Open the version of a base.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ import pytest
 from reconciler import storage
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
-from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, TableAlreadyExistsError
+from reconciler.model.errors import (
+    ConcurrentModificationError,
+    InvalidTableStateError,
+    PermissionDeniedError,
+    TableAlreadyExistsError,
+)
 from reconciler.model.live import Storage, StorageKind
-from reconciler.storage import cloning, commits
+from reconciler.storage import cloning, commits, pins, tags
 
 OLD_DATA = Path(__file__).parents[1] / "old_data"
 CLEANUP = {"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.older_than": "0s"}
@@ -274,3 +280,49 @@ def test_a_base_that_no_tag_keeps_is_found_for_the_clones_of_any_client(tmp_path
     shutil.rmtree(source)
     assert untagged() == [None, None, None]
     assert storage.untagged_base(lance.write_dataset(rows(0, 5), tmp_path / "f.lance"), {}) is None
+
+
+def test_a_pin_keeps_the_files_of_a_clone_until_it_is_removed(tmp_path: Path) -> None:
+    source, target = tmp_path / "s.lance", tmp_path / "c.lance"
+    dataset = lance.write_dataset(rows(0, 5), source)
+    base, expected = based(source), clone(source, target).to_table()
+    dataset.tags.create("prod", 1)
+    for _ in range(2):
+        storage.pin_base(base, f"file://{target}/", {})
+    assert {name: tag["version"] for name, tag in dataset.tags.list().items()} == {
+        "prod": 1,
+        storage.pin_of(str(target)): 1,
+    }
+    dataset.tags.delete("prod")
+    lance.write_dataset(rows(5, 5), source, mode="overwrite").cleanup_old_versions(
+        older_than=timedelta(0), error_if_tagged_old_versions=False
+    )
+    assert lance.dataset(target).to_table() == expected
+    for _ in range(2):
+        storage.unpin_base(str(source), str(target), {})
+    assert lance.dataset(source).tags.list() == {}
+    shutil.rmtree(source)
+    storage.unpin_base(str(source), str(target), {})
+    with pytest.raises(PermissionDeniedError):
+        storage.unpin_base(str(target), str(target), {})  # its base is not admitted
+    lance.write_dataset(rows(0, 5), source)
+    with pytest.raises(ConcurrentModificationError):
+        storage.pin_base(base, str(target), {})
+    assert lance.dataset(source).tags.list() == {}
+
+
+def test_a_base_that_is_replaced_while_it_is_pinned_has_no_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "s.lance"
+    lance.write_dataset(rows(0, 5), source)
+    base, write_tags = based(source), tags.write_tags
+
+    def beaten(location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+        if any(targets.values()):
+            shutil.rmtree(source)
+            lance.write_dataset(rows(0, 5), source)
+        write_tags(location, targets, options)
+
+    monkeypatch.setattr(pins, "write_tags", beaten)
+    with pytest.raises(ConcurrentModificationError):
+        storage.pin_base(base, str(tmp_path / "c.lance"), {})
+    assert lance.dataset(source).tags.list() == {}
