@@ -30,7 +30,6 @@ __all__ = [
     "identifiers",
     "manifests",
     "mirrors",
-    "moves",
     "option_sets",
     "safeguards",
     "situations",
