@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.catalogs.iceberg.scripted import scripted_catalog
 from tests.catalogs.vending import wrong_environment
 from tests.forked import ForkedCall, forking_server
 from tests.servers.glue import glue_server
 from tests.servers.hive import Version, metastore
 from tests.servers.iceberg import iceberg_server
 from tests.servers.s3 import GuardedS3, guarded_s3
+from tests.servers.scripted import Scripted
 
 StartOnce = Callable[[str], str]
 
@@ -81,3 +83,10 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
     wrong_environment(monkeypatch)
     with guarded_s3() as server:
         yield server
+
+
+@pytest.fixture
+def script() -> Iterator[Scripted]:
+    """A server that answers as a test tells it to; it begins as an Iceberg REST catalog."""
+    with scripted_catalog() as running:
+        yield running

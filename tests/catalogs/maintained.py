@@ -25,6 +25,7 @@ __all__ = [
     "files_of",
     "fingerprint",
     "found_by_index",
+    "managed",
     "manifest_of",
     "needy",
     "recall",
@@ -121,3 +122,10 @@ def manifest_of(names: list[str], maintain: Mapping[str, Any] = MAINTAIN) -> dic
     """Return the catalogs of a manifest that maintains the tables of a directory."""
     tables = {name: {"maintain": maintain} for name in names}
     return {"lake": {"impl": "dir", "config": {"root": "./lake"}, "tables": tables}}
+
+
+def managed(folder: Path, *names: str, asked: Any = MAINTAIN) -> Manifest:
+    """Write needy datasets, and a manifest that asks for their upkeep."""
+    for name in names:
+        needy(folder / f"lake/{name}.lance")
+    return load_manifest(folder, manifest_of([*names], asked))

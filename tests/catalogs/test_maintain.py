@@ -22,7 +22,6 @@ from lance.indices import IndicesBuilder
 
 from reconciler import storage
 from reconciler.applier.report import Status
-from reconciler.manifest import Manifest
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -48,6 +47,7 @@ from tests.catalogs.maintained import (
     files_of,
     fingerprint,
     found_by_index,
+    managed,
     manifest_of,
     needy,
     recall,
@@ -56,12 +56,6 @@ from tests.catalogs.maintained import (
 from tests.cli.running import lancens
 from tests.soak import sampled
 from tests.writing import load_manifest
-
-
-def managed(folder: Path, *names: str, asked: Any = MAINTAIN) -> Manifest:
-    for name in names:
-        needy(folder / f"lake/{name}.lance")
-    return load_manifest(folder, manifest_of([*names], asked))
 
 
 def actions(found: Plan) -> list[Action]:

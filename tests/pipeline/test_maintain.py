@@ -20,7 +20,18 @@ from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.pipeline.upkeep_tasks import on_executors
 from reconciler.planner.plan import Plan
 from reconciler.storage import Executors, segments
-from tests.catalogs.maintained import MAINTAIN, append, entered, files_of, fingerprint, manifest_of, needy, recall, rows
+from tests.catalogs.maintained import (
+    MAINTAIN,
+    append,
+    entered,
+    files_of,
+    fingerprint,
+    managed,
+    manifest_of,
+    needy,
+    recall,
+    rows,
+)
 from tests.catalogs.vending import wrong_environment
 from tests.cli.running import lancens
 from tests.servers.s3 import BUCKET, SECRET, TOKEN, guarded_s3
@@ -48,12 +59,6 @@ def executors(spark: SparkSession) -> Executors:
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_SEGMENT_ROWS", 500)
-
-
-def managed(folder: Path, *names: str, asked: Any = MAINTAIN) -> Manifest:
-    for name in names:
-        needy(folder / f"lake/{name}.lance")
-    return load_manifest(folder, manifest_of([*names], asked))
 
 
 def run(manifest: Manifest, executors: Executors | None, made: Plan | None = None) -> ApplyReport:

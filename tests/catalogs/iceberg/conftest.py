@@ -16,6 +16,7 @@ from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.names import Identifier
 from tests.servers.iceberg import IcebergServer, iceberg_server
 from tests.servers.nessie import NessieServer, nessie_server
+from tests.servers.polaris import Polaris, polaris_server
 from tests.soak import sampled
 
 CREDENTIAL = "lancens:tests-secret-51d7"
@@ -171,6 +172,12 @@ def space(catalog: Catalog, backend: IcebergBackend) -> Identifier:
     identifier = (catalog.warehouse, f"test_{uuid.uuid4().hex[:10]}")
     backend.insert_namespace(identifier, {})
     return identifier
+
+
+@pytest.fixture
+def polaris() -> Iterator[Polaris]:
+    with polaris_server() as running:
+        yield running
 
 
 Connect = Callable[..., IcebergBackend]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import parse_qs
@@ -27,12 +26,6 @@ from tests.servers.nessie import NessieServer
 from tests.servers.scripted import Answer, Request, Scripted
 
 SECRET = "wrong-secret-9c81"
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 def connect(script: Scripted, **config: str) -> IcebergBackend:

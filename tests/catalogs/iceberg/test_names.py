@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import unquote
 
 import pytest
@@ -14,7 +13,6 @@ from reconciler.backends.iceberg.routes import Routes, announced_prefix
 from reconciler.model.names import Identifier, Scope, check_name
 from tests.catalogs.iceberg import scripted as served
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import scripted_catalog
 from tests.servers.scripted import Answer, Scripted
 
 # What both servers take. Nessie gives @, # and : in a table's name a meaning of their own.
@@ -116,12 +114,6 @@ def test_the_separator_is_the_servers(announced: str | None, path: str, parent: 
 
 
 # ---- on a scripted server --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 def test_what_is_sent_is_what_was_built(script: Scripted) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -17,7 +16,7 @@ import pytest
 import urllib3
 
 from tests import servers
-from tests.servers.polaris import Polaris, polaris_server
+from tests.servers.polaris import Polaris
 
 RECORDED = (Path(*servers.__path__) / "recorded/polaris-1.5.0.jsonl").read_text("utf-8").splitlines()
 VOLATILE = {"table-uuid", "last-updated-ms", "timestamp-ms", "created-at", "createTimestamp", "lastUpdateTimestamp"}
@@ -28,12 +27,6 @@ GENERIC = {
     "properties": {"table_type": "lance", "k": "v"},
 }
 Line = dict[str, Any]
-
-
-@pytest.fixture
-def polaris() -> Iterator[Polaris]:
-    with polaris_server() as running:
-        yield running
 
 
 def comparable(value: object, key: str = "") -> object:

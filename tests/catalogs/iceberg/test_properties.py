@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 import reconciler
 from reconciler.manifest import Manifest
 from reconciler.model.names import Identifier
-from tests.servers.polaris import Polaris, polaris_server
+from tests.servers.polaris import Polaris
 from tests.writing import load_manifest
-
-
-@pytest.fixture
-def polaris() -> Iterator[Polaris]:
-    with polaris_server() as running:
-        yield running
 
 
 def _wanting(folder: Path, config: dict[str, str], space: Identifier, properties: dict[str, str]) -> Manifest:

@@ -23,16 +23,10 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
+from tests.catalogs.iceberg.scripted import error, table
 from tests.clock import SimulatedClock
 from tests.servers.iceberg import IcebergServer, iceberg_server
 from tests.servers.scripted import Answer, Request, Scripted
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
+from tests.catalogs.iceberg.scripted import error, table
 from tests.clock import simulated_time
 from tests.servers.fault_proxy import HTTP_FAULTS, Call, Decide, Fault, fault_proxy
 from tests.servers.scripted import Answer, Request, Scripted
@@ -32,12 +32,6 @@ from tests.soak import count
 
 _FAULTS = [fault for fault in HTTP_FAULTS if fault not in (Fault.TIME_OUT, Fault.SILENT, Fault.SLOW)]
 _PAGE_SIZE = re.compile(rb"(?<=pageSize=)\d+")
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ Lakekeeper: a warehouse is named `PROJECT/NAME`. Apache Polaris: the header `Pol
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -37,12 +36,6 @@ ARN = "arn:aws:s3tables:us-east-1:111122223333:bucket/sales-tables"
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI-K7MDENG", "session-token-51/x=="
 SIGNED = {"rest.sigv4-enabled": "true", "rest.signing-name": "s3tables", "rest.signing-region": "us-east-1"}
 KEYS = {"rest.access-key-id": KEY, "rest.secret-access-key": SECRET, "rest.session-token": SESSION}
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ form `grant_type=client_credentials&scope=all-apis`; the answer has `access_toke
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from urllib.parse import parse_qs
 
 import pytest
@@ -21,7 +21,6 @@ from reconciler.model.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
-from tests.catalogs.iceberg.scripted import scripted_catalog
 from tests.servers.scripted import Answer, Request, Scripted
 
 API = "GET /api/2.1/unity-catalog"
@@ -59,12 +58,6 @@ class Workspace:
             return Answer(body)
 
         return answer
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 def connect(script: Scripted, **more: str) -> UnityBackend:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -10,18 +9,11 @@ import pytest
 
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import InternalError, NotLanceTableError
-from tests.catalogs.iceberg.scripted import scripted_catalog
 from tests.servers.scripted import Answer, Scripted
 
 API = "/api/2.1/unity-catalog"
 BUSY = Answer({"error_code": "REQUEST_LIMIT_EXCEEDED"}, 429, {"Retry-After": "0"})
 LANCE = {"table_type": "lance"}
-
-
-@pytest.fixture
-def script() -> Iterator[Scripted]:
-    with scripted_catalog() as running:
-        yield running
 
 
 def test_a_table_that_another_made_before_the_next_try_stays(script: Scripted) -> None:
