@@ -115,6 +115,7 @@ _SHAPES = {
     "an item of schema": ", such as `{name: id, type: int64}`",
     "MirrorBlock": ", such as `{from: lake}`",
     "CloneBlock": ", such as `{from: prod, at: {tag: prod}}`",
+    "clone": ", such as `{of: prod/features/users, at: {tag: prod}}`",
     "at": ", such as `{tag: prod}`",
 }
 

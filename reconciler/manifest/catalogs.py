@@ -15,7 +15,7 @@ from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, entri
 from reconciler.manifest.variables import is_from_outside, is_unresolved, parse_template, rebase
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, LocationPolicy
-from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
+from reconciler.model.desired import CloneAt, DesiredClone, DesiredNamespace, DesiredTable, Expectations, Origin
 from reconciler.model.display import count
 from reconciler.model.hosts import hosts_in
 from reconciler.model.maintenance import Maintain
@@ -28,7 +28,17 @@ _NO_PROPERTIES: MappingOf[str, str] = {}
 _REUSABLE_KEYS = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MAX_REUSED = 2**12
 _REUSED_FIELDS = attrgetter(*(each.name for each in fields(DesiredTable) if each.name not in ("id", "source")))
-_FORBIDDEN_IF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain", "tags")
+_FORBIDDEN_IF_ABSENT = (
+    "schema",
+    "location",
+    "properties",
+    "evolve",
+    "extra_columns",
+    "expect",
+    "maintain",
+    "tags",
+    "clone",
+)
 
 
 @dataclass
@@ -42,6 +52,7 @@ class CatalogBlockReader:
         hidden_locations: templates of locations that the environment or a file decides, by directory.
         has_mirror: whether the catalog mirrors another one.
         mirror_defaults: with a mirror, the defaults of tables without a block, by namespace.
+        clones: the ``clone`` of each table that has one, with the subject of its errors and the catalog that it names.
     """
 
     blocks: BlockReader
@@ -56,6 +67,7 @@ class CatalogBlockReader:
     hidden_locations: dict[str, str] = field(default_factory=dict)
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
+    clones: list[tuple[Node, str, str]] = field(default_factory=list)
     _first_positions: dict[tuple[str, Identifier], tuple[Position, str]] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
@@ -220,7 +232,19 @@ class CatalogBlockReader:
             protect=block.protect,
             secret_keys=self.secret_keys(node, block.properties),
             tags=self._tags(block, node, subject),
+            clones=self._clone(block, node, subject),
         )
+
+    def _clone(self, block: TableBlock, node: Node, subject: str) -> DesiredClone | None:
+        """Return what a table is a clone of; :func:`check_clones` checks it once all catalogs are read."""
+        if block.clone is None:
+            return None
+        clone_node = entries_of(node)["clone"]
+        if not block.probe:
+            self.problem(clone_node, f"`clone` in {subject} contradicts `probe: false`: the version is looked up")
+        catalog, *names = block.clone.of.split("/")
+        self.clones.append((clone_node, subject, catalog))
+        return DesiredClone(Origin(catalog, tuple(names)), CloneAt(block.clone.at.tag, block.clone.at.version))
 
     def _tags(self, block: TableBlock, node: Node, subject: str) -> MappingOf[str, str]:
         tag_nodes = entries_of(entries_of(node).get("tags"))

@@ -17,7 +17,7 @@ from reconciler.manifest.files import Content, folders_of, read_files, read_vari
 from reconciler.manifest.habits import foreign_file, is_config_key
 from reconciler.manifest.lookalikes import lookalikes
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
-from reconciler.manifest.mirrors import check_mirrors, read_mirror
+from reconciler.manifest.mirrors import check_cycles, check_mirrors, cloned_catalogs, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile, SuppressBlock
 from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, entries_of, is_block
@@ -199,19 +199,21 @@ class _Loader:
         optional_mirrors = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
         mirrors = {name: mirror for name, mirror in optional_mirrors.items() if mirror is not None}
         check_mirrors(mirrors, self._problems)
-        followed = {mirror.origin for mirror in mirrors.values()}
-        return {
+        cloned = {name: cloned_catalogs(reader, readers) for name, reader in readers.items()}
+        followed = {mirror.origin for mirror in mirrors.values()}.union(*cloned.values())
+        desired = {
             name: replace(
-                catalog,
-                desired=replace(
-                    catalog.desired,
-                    mirror=optional_mirrors[name],
-                    is_followed=name in followed,
-                    varies=bool(self._resolver.used),
-                ),
+                catalog.desired,
+                mirror=optional_mirrors[name],
+                cloned=cloned[name],
+                is_followed=name in followed,
+                varies=bool(self._resolver.used),
             )
             for name, (catalog, _) in read.items()
         }
+        if not self._problems:
+            check_cycles(desired, self._problems)
+        return {name: replace(catalog, desired=desired[name]) for name, (catalog, _) in read.items()}
 
     def _check_unused(self, variables: MappingOf[str, str]) -> Iterator[Problem]:
         """Yield the unused variables of files, which several manifests may share; reject others as typos."""

@@ -15,7 +15,7 @@ from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Source, Thresholds
+from reconciler.model.desired import DesiredCatalog, DesiredClone, DesiredNamespace, DesiredTable, Source, Thresholds
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.names import Identifier, address, join
 from reconciler.model.redaction import redact_properties, slow_digest
@@ -220,7 +220,7 @@ def _alike(table: DesiredTable) -> tuple[object, ...] | None:
 
     Equal blocks share their properties.
     """
-    if table.schema is not None or table.secret_keys or table.tags:
+    if table.schema is not None or table.secret_keys or table.tags or table.clones:
         return None
     return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
 
@@ -263,7 +263,12 @@ def _table_parts(
         table.absent,
         table.protect,
         *([table.tags] if table.tags else ()),
+        *([_clone_parts(table.clones)] if table.clones else ()),
     )
+
+
+def _clone_parts(clone: DesiredClone) -> tuple[object, ...]:
+    return "clone", clone.origin.catalog, clone.origin.identifier, clone.at.tag, clone.at.version
 
 
 def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:

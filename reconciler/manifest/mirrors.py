@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 
 from reconciler.manifest.catalogs import CatalogBlockReader
 from reconciler.manifest.models import CloneBlock, MirrorBlock
@@ -11,7 +12,7 @@ from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import is_unresolved
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import CloneAt, DesiredMirror
+from reconciler.model.desired import CloneAt, DesiredCatalog, DesiredMirror
 from reconciler.model.names import Identifier
 
 
@@ -148,3 +149,39 @@ def check_mirrors(mirrors: Mapping[str, DesiredMirror], problems: Problems) -> N
         done.update(chain)
         cycle = "".join(f"{each} {mirrors[each].key}s " for each in chain)
         problems.add(first.source.problem(f"the mirrors have a dependency cycle: {cycle}{name}"))
+
+
+def cloned_catalogs(reader: CatalogBlockReader, readers: Mapping[str, CatalogBlockReader]) -> frozenset[str]:
+    """Return the catalogs of whose tables those of ``reader`` are clones; fold the names as these catalogs do.
+
+    Errors go to the reader's problems.
+    """
+    others = [name for name in readers if name != reader.catalog]
+    for node, subject, catalog in reader.clones:
+        of = entries_of(node).get("of")
+        if of is None or not reader.blocks.is_known(of):
+            continue
+        if catalog == reader.catalog:
+            known = "which is of this catalog; expected a table of another catalog"
+        elif catalog not in readers:
+            known = f"which begins with no catalog of this manifest; {expected_keys(catalog, others)}"
+        else:
+            continue
+        reader.blocks.problems.add_at(of.position, f"`of` in the clone of {subject} is in `{catalog}`, {known}")
+    cloned = {name: table for name, table in reader.tables.items() if table.clones is not None} if reader.clones else {}
+    for name, table in cloned.items():
+        if table.clones is not None and (source := readers.get(table.clones.origin.catalog)) is not None:
+            identifier = tuple(map(source.capabilities.folded, table.clones.origin.identifier))
+            origin = replace(table.clones.origin, identifier=identifier)
+            reader.tables[name] = replace(table, clones=replace(table.clones, origin=origin))
+    return frozenset(catalog for _, _, catalog in reader.clones if catalog in others)
+
+
+def check_cycles(desired: Mapping[str, DesiredCatalog], problems: Problems) -> None:
+    """Add an error for a cycle of catalogs that clone each other's tables; those of mirrors are found before."""
+    try:
+        TopologicalSorter({name: each.sources & desired.keys() for name, each in desired.items()}).prepare()
+    except CycleError as error:
+        names = [*reversed(error.args[1])]
+        cycle = " needs ".join(names)
+        problems.add(desired[names[0]].source.problem(f"clones of tables have a dependency cycle: {cycle}"))

@@ -284,6 +284,32 @@ class _OrVersion:
         return {"anyOf": [{"type": "integer", "minimum": 1}, handler(core), _PLACEHOLDER_SCHEMA]}
 
 
+class CloneAtBlock(Block):
+    """The version to clone: that of a tag, one by its number, or the latest when the plan is made."""
+
+    tag: Text | None = Field(default=None, examples=["prod"])
+    """A tag of the source table."""
+    version: Integer | None = Field(default=None, ge=1, examples=[42])
+    """A version of the source table."""
+    latest: Boolean = False
+    """True for the latest version, which is the default."""
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if sum((self.tag is not None, self.version is not None, self.latest)) > 1:
+            raise ValueError("one of `tag`, `version` and `latest`")
+        return self
+
+
+class TableCloneBlock(Block):
+    """A table of another catalog whose data this one begins with."""
+
+    of: Names = Field(examples=["prod/features/users"])
+    """The table to clone, by its address: catalog, namespaces and name."""
+    at: OrNull[CloneAtBlock] = Field(default=CloneAtBlock(), examples=[{"tag": "prod"}])
+    """The version to clone, `{tag: NAME}` or `{version: N}`; default: the latest when the plan is made."""
+
+
 class TableBlock(TableDefaults):
     """A table. An empty block names it and leaves location and schema to the catalog and the data."""
 
@@ -297,6 +323,8 @@ class TableBlock(TableDefaults):
     )
     """Tags of the data, by name: a version, or `{branch: NAME, version: N}`. A tag that lancens set and that leaves the
     block is removed."""
+    clone: TableCloneBlock | None = None
+    """What a new table is a shallow clone of: its data begins with the files of one version of another table."""
     absent: Boolean = False
     """True asks for the entry's removal from the catalog. The data stays."""
 
@@ -363,23 +391,6 @@ class MirrorBlock(Block):
     """The namespace to register them in, outermost name first; below it they keep their names."""
     names: TextMapping = Field(default={}, examples=[{"features/eu": "features_eu"}])
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
-
-
-class CloneAtBlock(Block):
-    """The version to clone: that of a tag, one by its number, or the latest when the plan is made."""
-
-    tag: Text | None = Field(default=None, examples=["prod"])
-    """A tag of the source table."""
-    version: Integer | None = Field(default=None, ge=1, examples=[42])
-    """A version of the source table."""
-    latest: Boolean = False
-    """True for the latest version, which is the default."""
-
-    @model_validator(mode="after")
-    def _check_one(self) -> Self:
-        if sum((self.tag is not None, self.version is not None, self.latest)) > 1:
-            raise ValueError("one of `tag`, `version` and `latest`")
-        return self
 
 
 class CloneBlock(MirrorBlock):

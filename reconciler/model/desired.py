@@ -164,6 +164,11 @@ class DesiredTable:
         """The catalog that the table mirrors; None for a clone."""
         return self.mirrors.catalog if self.mirrors is not None and self.clones is None else None
 
+    @property
+    def follows(self) -> Origin | None:
+        """The table of another catalog that it mirrors or clones."""
+        return self.clones.origin if self.clones is not None else self.mirrors
+
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
         """Pickle the values of the fields alone: the default for slots takes three times as long."""
         return DesiredTable, _FIELDS_OF_A_TABLE(self)
@@ -242,10 +247,11 @@ class DesiredMirror:
 class DesiredCatalog:
     """The desired state of one catalog; ``owner`` is ``<manifest>/<catalog>``, or ``<manifest>/<catalog>/<id>``.
 
-    ``mirror`` is its ``mirror`` or ``clone``; ``is_followed``: whether another catalog mirrors or clones it. Every
-    ancestor of a table or namespace is in ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has
-    one. ``written_names`` are names with variables as the manifest writes them, by what they stand for. ``varies``: the
-    manifest has variables, so that it may be applied to several environments.
+    ``mirror`` is its ``mirror`` or ``clone``, ``cloned`` are the catalogs of whose tables blocks of its own are clones.
+    ``is_followed``: whether another catalog mirrors or clones it. Every ancestor of a table or namespace is in
+    ``namespaces``. Every ``to`` of ``moves`` has a block, and no ``origin`` has one. ``written_names`` are names with
+    variables as the manifest writes them, by what they stand for. ``varies``: the manifest has variables, so that it
+    may be applied to several environments.
     """
 
     name: str
@@ -257,11 +263,17 @@ class DesiredCatalog:
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
     moves: tuple[DesiredMove, ...] = ()
     mirror: DesiredMirror | None = None
+    cloned: frozenset[str] = frozenset()
     is_followed: bool = False
     suppress: tuple[Suppression, ...] = ()
     policies: tuple[DesiredPolicy, ...] = ()
     written_names: Mapping[str, str] = field(default_factory=dict, compare=False)
     varies: bool = field(default=False, compare=False)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The catalogs that are planned before this one, as its tables follow theirs."""
+        return self.cloned if self.mirror is None else self.cloned | {self.mirror.origin}
 
     def as_written(self, identifier: Identifier) -> str:
         """Return names joined by slashes as the manifest writes them, so that they fit every environment."""

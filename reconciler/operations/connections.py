@@ -172,7 +172,7 @@ def catalog_specs(
     """
     configs = _resolve_configs(manifest, sorted(manifest.catalogs if names is None else names))
     catalogs = [catalog.desired for catalog in manifest.catalogs.values()]
-    followed = {catalog.mirror.origin for catalog in catalogs if catalog.mirror is not None}
+    followed = frozenset[str]().union(*(catalog.sources for catalog in catalogs))
     specs = {
         name: CatalogSpec(
             name=name,
@@ -200,24 +200,22 @@ def _bases_of(manifest: Manifest, name: str) -> Mapping[str, CatalogSpec]:
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
     """
-    mirror = manifest.catalogs[name].desired.mirror
-    if mirror is None or mirror.origin not in manifest.catalogs:
-        return {}
-    bases = _bases_of(manifest, mirror.origin)
-    if mirror.clones is None:
-        return bases
-    [config] = _resolve_configs(manifest, [mirror.origin]).values()
-    return {
-        mirror.origin: CatalogSpec(
-            mirror.origin,
-            manifest.catalogs[mirror.origin].impl,
+    desired, bases = manifest.catalogs[name].desired, dict[str, CatalogSpec]()
+    mirror = desired.mirror
+    if mirror is not None and mirror.clones is None and mirror.origin in manifest.catalogs:
+        bases.update(_bases_of(manifest, mirror.origin))
+    cloned = desired.sources if mirror is not None and mirror.clones is not None else desired.cloned
+    for origin, config in _resolve_configs(manifest, sorted(cloned & manifest.catalogs.keys())).items():
+        bases[origin] = CatalogSpec(
+            origin,
+            manifest.catalogs[origin].impl,
             config.properties,
             config.secrets,
             hosts=config.hosts,
             allows_outside=config.allows_outside,
-            bases=bases,
+            bases=_bases_of(manifest, origin),
         )
-    }
+    return bases
 
 
 def _namespace_properties(desired: DesiredCatalog) -> Mapping[Identifier, Mapping[str, str]]:

@@ -208,6 +208,10 @@ def _desired_values(
         expectations = ", ".join(f"{key} {_text(value)}" for key, value in expected.items() if value)
         texts |= {"expect": expectations} if expectations else {}
         texts |= {f"tags.{name}": target for name, target in desired.tags.items()}
+        if desired.clones is not None:
+            base, at = desired.clones.origin, desired.clones.at
+            version = f"tag {at.tag}" if at.tag else f"version {at.version}" if at.version else "latest"
+            texts["clone"] = f"{address(base.catalog, base.identifier)} ({version})"
     shown = redact_properties(desired.properties, address_, desired.secret_keys)
     texts |= {f"properties.{key}": value for key, value in sorted(shown.items())}
     for key, text in texts.items():

@@ -72,8 +72,7 @@ def plan_on_spark(
     require_pyspark(OLDEST_WITH_FORMATS)
 
     def engine_of(connections: Mapping[str, Connection], globs: Sequence[str]) -> SparkEngine:
-        mirrors = (connection.desired.mirror for connection in connections.values())
-        mirrored = frozenset(mirror.origin for mirror in mirrors if mirror is not None)
+        mirrored = frozenset[str]().union(*(connection.desired.sources for connection in connections.values()))
         return SparkEngine(spark, connections, mirrored, globs)
 
     return plan_with(

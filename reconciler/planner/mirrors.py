@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
@@ -104,12 +104,7 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
     Raises:
         graphlib.CycleError: catalogs mirror each other; loading a manifest rejects that.
     """
-    sorter = TopologicalSorter(
-        {
-            name: {desired.mirror.origin} & catalogs.keys() if desired.mirror else ()
-            for name, desired in catalogs.items()
-        }
-    )
+    sorter = TopologicalSorter({name: desired.sources & catalogs.keys() for name, desired in catalogs.items()})
     sorter.prepare()
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
@@ -120,12 +115,12 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
 def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -> frozenset[str]:
     """Return ``names`` of catalogs with the catalogs that they mirror, directly or not."""
     closure: set[str] = set()
-    for name in names:
-        catalog: str | None = name
-        while catalog is not None and catalog in catalogs and catalog not in closure:
-            closure.add(catalog)
-            mirror = catalogs[catalog].mirror
-            catalog = mirror.origin if mirror is not None else None
+    pending = [*names]
+    while pending:
+        name = pending.pop()
+        if name in catalogs and name not in closure:
+            closure.add(name)
+            pending += catalogs[name].sources
     return frozenset(closure)
 
 
@@ -188,6 +183,41 @@ def mirrored(
     )
 
 
+def with_bases(desired: DesiredCatalog, tables_after: Callable[[str], TablesAfterPlan]) -> DesiredCatalog:
+    """Return ``desired`` with the location of the data of which each block's clone is made.
+
+    ``tables_after`` returns the tables that a catalog has once its plan is applied.
+    """
+    sources = {name: tables_after(name).tables for name in desired.cloned}
+    tables = dict(desired.tables) if sources else {}
+    for name, block in tables.items():
+        if block.clones is not None:
+            origin = block.clones.origin
+            base = sources[origin.catalog].get(origin.identifier)
+            if base is None:
+                params = Params(name=address(origin.catalog, origin.identifier), detail="there is no such table")
+                clones = replace(block.clones, awaited=Why(ReasonCode.BASE_UNAVAILABLE, params))
+            else:
+                awaited = _why_base_awaited(origin.catalog, base, block.clones.at)
+                clones = replace(block.clones, location=base.location, awaited=awaited)
+            tables[name] = replace(block, clones=clones)
+    return replace(desired, tables=tables) if sources else desired
+
+
+def _why_location_awaited(catalog: str, table: PlannedTable) -> Why:
+    code = ReasonCode.SOURCE_BLOCKED if table.is_undecided else ReasonCode.SOURCE_NOT_READY
+    return Why(code, {"name": address(catalog, table.id), "other": catalog})
+
+
+def _why_base_awaited(catalog: str, table: PlannedTable, at: CloneAt) -> Why | None:
+    """Return why the version to clone is known only once the plan of ``catalog`` is applied; None if it is known."""
+    if table.location is None:
+        return _why_location_awaited(catalog, table)
+    if table.planned_data is None and at.tag not in table.moved_tags:
+        return None
+    return Why(ReasonCode.SOURCE_CHANGES, {"name": address(catalog, table.id), "other": catalog})
+
+
 @dataclass(frozen=True, slots=True)
 class _Mirroring:
     """What decides about the names and locations of mirrored tables, with remedies for those that are refused.
@@ -226,7 +256,7 @@ class _Mirroring:
         copied = origin.properties if self.capabilities.table_markers else {}
         followed, clones = Origin(mirror.origin, origin.id), None
         if mirror.clones is not None:
-            awaited = self._why_base_awaited(origin, mirror.clones)
+            awaited = _why_base_awaited(mirror.origin, origin, mirror.clones)
             clones = DesiredClone(followed, mirror.clones, origin.location, awaited)
         return replace(
             defaults,
@@ -289,7 +319,7 @@ class _Mirroring:
         origin, params = address(self.mirror.origin, table.id), Params(leave_out=leave_out(name))
         if self.mirror.clones is None:
             if table.location is None:
-                return self._why_location_awaited(table)
+                return _why_location_awaited(self.mirror.origin, table)
             problem = locations.table_problem(table.location)
             if problem is not None:
                 return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
@@ -300,19 +330,6 @@ class _Mirroring:
             if problem is not None:
                 return self._why(ReasonCode.BAD_PROPERTY, {**params, "name": origin, "key": key, "detail": problem})
         return None
-
-    def _why_location_awaited(self, table: PlannedTable) -> Why:
-        code = ReasonCode.SOURCE_BLOCKED if table.is_undecided else ReasonCode.SOURCE_NOT_READY
-        return Why(code, {"name": address(self.mirror.origin, table.id), "other": self.mirror.origin})
-
-    def _why_base_awaited(self, table: PlannedTable, at: CloneAt) -> Why | None:
-        """Return why the version to clone is known only once the source's plan is applied; None if it is known."""
-        if table.location is None:
-            return self._why_location_awaited(table)
-        if table.planned_data is None and at.tag not in table.moved_tags:
-            return None
-        params: Params = {"name": address(self.mirror.origin, table.id), "other": self.mirror.origin}
-        return Why(ReasonCode.SOURCE_CHANGES, params)
 
     def _why(self, code: ReasonCode, params: Params, stored: Identifier | None = None) -> Why:
         kind: Params = {} if self.mirror.clones is None else {"kind": self.mirror.key}

@@ -238,7 +238,7 @@ def change_of(
         code=why.code,
         params=why.params,
         source=desired.source if desired else None,
-        mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
+        mirror_of=desired.follows if isinstance(desired, DesiredTable) else None,
         probe=probe,
         storage=facts.storage.kind if facts else None,
         dataset=facts.storage.version if facts else None,

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from reconciler.model import locations
-from reconciler.model.desired import DesiredTable, Thresholds
+from reconciler.model.desired import DesiredTable, Origin, Thresholds
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import is_reserved_key, recorded_keys, recorded_secrets
@@ -18,7 +18,7 @@ from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput, Facts
-from reconciler.planner.mirrors import NO_STORED_NAMES, PlannedTable, TablesAfterPlan, mirrored
+from reconciler.planner.mirrors import NO_STORED_NAMES, PlannedTable, TablesAfterPlan, mirrored, with_bases
 from reconciler.planner.ordering import order
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.placeholders import with_hidden_locations
@@ -42,19 +42,22 @@ class Planning:
     def with_mirror(
         self, source: CatalogInput, stored_names: Mapping[Identifier, Identifier] = NO_STORED_NAMES
     ) -> CatalogInput:
-        """Return a catalog with its mirrored tables; unchanged without a mirror.
+        """Return a catalog with its mirrored and cloned tables; unchanged without a mirror and clones.
 
         Args:
             source: the catalog, with its own blocks only.
             stored_names: the names that its service stores in another form, by the requested ones.
         """
-        mirror = source.desired.mirror
+        mirror, desired = source.desired.mirror, with_bases(source.desired, self._tables_after)
         if mirror is None:
-            return source
-        followed = self._planned.get(mirror.origin)
-        source_tables = TablesAfterPlan() if followed is None else tables_after(*followed)
-        result = mirrored(source.desired, mirror, source.capabilities, source_tables, stored_names)
+            return source if desired is source.desired else replace(source, desired=desired)
+        source_tables = self._tables_after(mirror.origin)
+        result = mirrored(desired, mirror, source.capabilities, source_tables, stored_names)
         return replace(source, desired=result.desired, mirrored=result)
+
+    def _tables_after(self, catalog: str) -> TablesAfterPlan:
+        planned = self._planned.get(catalog)
+        return TablesAfterPlan() if planned is None else tables_after(*planned)
 
     def with_planned_data(self, source: CatalogInput, facts: Facts | None = None) -> CatalogInput:
         """Return a catalog with the data that plans of other catalogs write, and with ``facts`` if given."""
@@ -111,6 +114,9 @@ class Planning:
             mirror = source.desired.mirror
             if mirror is not None and mirror.origin in self._planned:
                 watched[mirror.origin] |= _source_tables(source, plan, watched[name])
+            for origin in _bases(source, plan):
+                if origin.catalog in self._planned:
+                    watched[origin.catalog].add(origin.identifier)
 
 
 def _released(*lists: list[_ItemT]) -> Iterator[_ItemT]:
@@ -152,6 +158,15 @@ def _source_tables(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Id
     tables = {*watched, *(entry.identifier for entry in plan.outcomes.entries if entry.kind == "table")}
     tables |= set(source.mirrored.witnesses(namespaces))
     return {origin for table in tables for origin in source.mirrored.origins_of(table)}
+
+
+def _bases(source: CatalogInput, plan: CatalogPlan) -> Iterator[Origin]:
+    """Yield the tables of which entries of a plan are clones by their own blocks."""
+    blocks = source.desired.tables
+    for entry in plan.outcomes.entries if source.desired.cloned else ():
+        block = blocks.get(entry.identifier) if entry.kind == "table" else None
+        if block is not None and block.clones is not None and block.mirrors is None:
+            yield block.clones.origin
 
 
 # ---- what a plan leaves for the catalogs that mirror it --------------------------------------------------------------

@@ -508,3 +508,101 @@ def test_import_leaves_clones_to_their_line_and_blocks_keep_the_mark(
     assert "users" in text
     file.with_name("imported.yaml").write_text(text)
     assert reconciler.plan(reconciler.load(file.with_name("imported.yaml"))).is_empty
+
+
+# ---- clones of one table ---------------------------------------------------------------------------------------------
+
+TRIED = """
+namespaces:
+  try:
+    tables:
+      users:
+        clone: {of: lake/features/users, at: {tag: prod}}
+        schema: [{name: id, type: int64}, {name: country, type: string}]
+        evolve: additive
+"""
+
+
+def test_a_change_of_columns_is_tried_on_a_clone_of_one_table(world: World) -> None:
+    before = files(world.folder / "lake")
+    manifest = world.manifest(lake=LAKE, preview=TRIED)
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == ["create-namespace preview/try", "create-table preview/try/users"]
+    assert plan.changes[-1].reason == "clone of lake/features/users at 2 (tag prod), 5 rows"
+    desired = describe(manifest, "preview/try/users").desired or ()
+    assert ("clone", "lake/features/users (tag prod)") in [(value.key, value.text) for value in desired]
+    assert {entry.address for entry in plan.fingerprints if entry.catalog == "lake"} == {"lake/features/users"}
+    world.apply(manifest, Plan.from_json(plan.to_json()))
+    then = reconciler.plan(manifest)
+    assert steps(then) == ["alter-table preview/try/users"]
+    world.apply(manifest, Plan.from_json(then.to_json()))
+    assert reconciler.plan(manifest).is_empty
+    clone = lance.dataset(place(world, "preview", ("try", "users")))
+    assert (clone.schema.names, clone.count_rows()) == (["id", "country"], 5)
+    assert files(world.folder / "lake") == before
+
+
+def test_the_source_of_one_clone_is_checked_and_comes_first(world: World) -> None:
+    block = "tables: {a: {clone: {of: lake/features/users}}, b: {clone: {of: lake/features/none}}}"
+    manifest = world.manifest(lake=LAKE.replace("tier: gold", "tier: silver"), preview=block)
+    plan = reconciler.plan(manifest)
+    assert blocked(plan) == [("preview/b", ReasonCode.BASE_UNAVAILABLE)]
+    [update, create] = plan.changes
+    assert [plan.changes[position] for position in create.depends_on] == [update]
+    lake = world.catalog("lake")
+    before = lake.remove_table(USERS)
+    lake.insert_table(USERS, str(world.folder / "lake" / "elsewhere"), before.properties)
+    saved = Plan.from_json(plan.to_json())
+    with pytest.raises(StalePlanError, match=r"lake/features/users +location"):
+        reconciler.apply(saved, manifest, journal=world.folder / "journal", skip_blocked=True)
+    lake.remove_table(USERS)
+    lake.insert_table(USERS, before.location, before.properties)
+    world.apply(manifest, saved, skip_blocked=True)
+    assert rows(world, ("a",)) == 6
+
+
+@pytest.mark.parametrize("edit", ["clone", "mirror_of"])
+def test_an_edited_plan_of_one_clone_is_refused(world: World, edit: str) -> None:
+    manifest = world.manifest(lake=LAKE, preview=TRIED)
+    document = json.loads(reconciler.plan(manifest).to_json())
+    change = document["changes"][-1]
+    other = {"clone": {"location": place(world, "lake", EVENTS)}, "mirror_of": {"identifier": list(EVENTS)}}
+    change[edit].update(other[edit])
+    with pytest.raises(PlanFileError):
+        reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
+
+
+def test_a_clone_stays_a_table_when_its_line_goes(world: World) -> None:
+    world.settle(lake=LAKE, preview="tables: {a: {clone: {of: lake/features/users}}}")
+    world.settle(lake=LAKE, preview="tables: {a: {properties: {tier: own}}}")
+    assert world.catalog("preview").load_table(("a",)).properties[CLONE] == "lake/features/users@3"
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        ("{clone: {of: lak/a}}", "begins with no catalog of this manifest; did you mean `lake`?"),
+        ("{clone: {of: preview/a}}", "expected a table of another catalog"),
+        ("{clone: {at: {tag: prod}}}", "has no `of`"),
+        ("{clone: {of: lake/a}, absent: true}", "contradicts `absent: true`"),
+        ("{clone: {of: lake/a}, probe: false}", "contradicts `probe: false`"),
+        ("{clone: lake/a}", "such as `{of: prod/features/users, at: {tag: prod}}`"),
+    ],
+)
+def test_what_is_wrong_with_the_clone_of_a_table_is_told_where_it_stands(world: World, block: str, told: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        world.manifest(lake="prune: never", preview=f"tables: {{t: {block}}}")
+    [problem] = caught.value.problems
+    assert told in problem.message
+    assert problem.line == 11
+
+
+def test_catalogs_that_clone_tables_of_each_other_are_an_error(world: World) -> None:
+    with pytest.raises(ManifestError, match=r"dependency cycle: [ab] needs [ab] needs [ab]"):
+        world.manifest(a="tables: {t: {clone: {of: b/t}}}", b="tables: {u: {clone: {of: a/u}}}")
+
+
+def test_the_clone_of_a_table_counts_in_the_digest(world: World) -> None:
+    blocks = ("{}", "{clone: {of: lake/a}}", "{clone: {of: lake/b}}", "{clone: {of: lake/a, at: {version: 1}}}")
+    made = {world.manifest(lake="prune: never", preview=f"tables: {{t: {block}}}").digest for block in blocks}
+    assert len(made) == len(blocks)
