@@ -235,8 +235,9 @@ class _Mirroring:
     children: Mapping[Identifier, Collection[Identifier]] = field(default_factory=dict)
 
     def name_of(self, origin: Identifier) -> Identifier:
-        """Return the name in the mirror of a source table."""
-        return tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
+        """Return the name in the mirror of a source table; a clone has the new name if a line moves that one."""
+        name = tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
+        return name if self.mirror.clones is None else self.moves.target_of(name) or name
 
     def has_own(self, name: Identifier) -> bool:
         """Return whether the manifest's own blocks decide about a name.
@@ -245,8 +246,10 @@ class _Mirroring:
         """
         above = (self.desired.namespaces.get(name[:depth]) for depth in range(1, len(name)))
         own = self.desired.tables.get(name)
-        if own is not None and (self.mirror.clones is None or own.absent or own.location is not None):
-            return True
+        if own is not None:
+            names_data = own.location is not None or own.clones is not None
+            if self.mirror.clones is None or own.absent or names_data:
+                return True
         return any(block is not None and block.absent for block in above)
 
     def table(self, name: Identifier, origins: Sequence[PlannedTable]) -> DesiredTable:

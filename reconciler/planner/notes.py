@@ -91,10 +91,13 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         source, NoteCode.MOVE_DONE, (line for line in outcomes.moved if line.source not in waiting)
     )
     matched, select = {line.source for line in outcomes.moving | outcomes.moved}, source.options.select
+    mirror = source.desired.mirror
+    names_clones = mirror is not None and mirror.clones is not None  # whether there is an entry of the old name or not
     idle = (
         line
         for line in source.desired.moves
         if line.source not in matched
+        and not names_clones
         and (select.contains(line.origin) or select.contains(line.to))
         and (line.is_table or not {line.origin, line.to} & live.keys())
     )

@@ -135,6 +135,14 @@ def test_the_life_of_a_pull_request(production: Workspace, api: GitHubApi) -> No
     assert files("lake") == before
 
 
+def test_a_renamed_table_has_its_rows_in_the_preview(production: Workspace) -> None:
+    edit("          users:\n", "          people:\n")
+    edit("  lake:\n", "  lake:\n    moved: [{from: features/users, to: features/people}]\n")
+    planned, applied = run_job(production, "preview")
+    assert (planned.outputs["touched"], applied.code) == ("lake/features/people", 0), applied.log
+    assert opened("previews/7", "people").count_rows() == 3
+
+
 def test_two_pull_requests_do_not_meet(production: Workspace) -> None:
     edit("tier: gold", "tier: silver")
     for number in (7, 8):

@@ -353,6 +353,35 @@ def test_a_block_that_does_not_fit_its_clone_is_blocked_by_the_next_plan(world: 
     assert blocked(reconciler.plan(manifest)) == [("preview/features/users", ReasonCode.OTHER_COLUMNS)]
 
 
+def test_a_table_that_a_line_moves_is_cloned_under_its_new_name(world: World) -> None:
+    """Before the source has moved its own, and after that."""
+    moved = "moved: [{from: features/users, to: features/people}]"
+    people = "namespaces: {features: {tables: {people: {schema: [{name: id, type: int64}]}}}}"
+    preview = f"{TAGGED}\n{moved}\n{people}"
+    assert reconciler.plan(world.manifest(lake="prune: never", preview=preview)).notes == ()
+    manifest = world.settle(lake="prune: never", preview=preview)
+    assert (rows(world, ("features", "people")), rows(world, EVENTS)) == (5, 5)
+    assert USERS not in world.catalog("preview").scan().tables
+
+    lake = world.catalog("lake")
+    users = lake.remove_table(USERS)
+    lake.insert_table(("features", "people"), users.location, users.properties)
+    world.apply(manifest)
+    assert reconciler.plan(manifest).is_empty
+    mark = world.catalog("preview").load_table(("features", "people")).properties[CLONE]
+    assert mark == "lake/features/people@2"
+
+
+def test_a_clone_moves_with_the_line_that_moves_its_table(world: World) -> None:
+    world.settle(lake="prune: never", preview=TAGGED)
+    append(place(world, "preview", USERS), 1)
+    moved = "moved: [{from: features/users, to: features/people}]"
+    people = "namespaces: {features: {tables: {people: {}}}}"
+    world.settle(lake="prune: never", preview=f"{TAGGED}\n{moved}\n{people}")
+    assert rows(world, ("features", "people")) == 6
+    assert USERS not in world.catalog("preview").scan().tables
+
+
 def test_a_block_with_a_location_is_no_clone(world: World) -> None:
     preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{users: {{location: {world.folder}/own.lance}}}}}}}}"
     world.apply(world.manifest(lake=LAKE, preview=preview))
