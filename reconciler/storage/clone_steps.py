@@ -17,7 +17,7 @@ from reconciler.model import locations
 from reconciler.model.auto_cleanup import PREFIX, why_unbound
 from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.storage.footers import VersionFeatures, features_of, index_segments
-from reconciler.storage.losses import SYSTEM_INDEX
+from reconciler.storage.needed import SYSTEM_INDEX
 from reconciler.storage.reading import LEGACY_FORMAT, described_indices
 
 _STABLE_ROW_IDS, _KNOWN_FEATURES = 2, 1 | 8 | 16

@@ -28,7 +28,7 @@ from reconciler.storage.clone_steps import CloneSteps
 from reconciler.storage.commits import commit_clone, commit_step, end_cleanup, is_cleaned_up
 from reconciler.storage.files import as_plain_path, content_of, resolve_location
 from reconciler.storage.inspection import rows_of
-from reconciler.storage.losses import VERSIONS
+from reconciler.storage.listing import VERSIONS
 from reconciler.storage.opening import expect_admitted, open_dataset
 from reconciler.storage.pylance import or_none, translated
 from reconciler.storage.reading import examine, is_not_found, list_references, manifests, repair_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from reconciler.storage.losses import listed_indices
+from reconciler.storage.needed import listed_indices
 from reconciler.storage.pylance import or_none
 from reconciler.storage.reading import formats_of, shared_fields
 

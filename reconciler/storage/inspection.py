@@ -20,20 +20,9 @@ from reconciler.model.errors import BackendError, InternalError, InvalidTableSta
 from reconciler.model.maintenance import total_bytes
 from reconciler.storage.defects import NO_DEFECTS, defects_of
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
-from reconciler.storage.losses import (
-    DATA,
-    INDICES,
-    MOST_VERSIONS,
-    SYSTEM_INDEX,
-    VERSIONS,
-    Depth,
-    FileListing,
-    NeededFiles,
-    Salvage,
-    own_paths,
-    salvage_of,
-    sizes_by_path,
-)
+from reconciler.storage.listing import VERSIONS, FileListing, sizes_by_path
+from reconciler.storage.losses import MOST_VERSIONS, Depth, LossFinder, Salvage, salvage_of
+from reconciler.storage.needed import DATA, INDICES, SYSTEM_INDEX, NeededFiles, needed_files, own_paths
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import is_storage_error, message_of, or_none, translated
 from reconciler.storage.reading import UncountedRowsError, described_indices, has_statistics, is_old_index
@@ -215,14 +204,15 @@ def files_of(
 
 def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> tuple[Files, object]:
     """Return one comparison, and a token of the versions it saw: a second one confirms it if the tokens are equal."""
-    listing = FileListing(dataset, location, options, depth)
-    needed = listing.needed_by(dataset)
-    lost = listing.lost_files(needed)
+    listing = FileListing(dataset, location, options)
+    finder = LossFinder(listing, depth)
+    needed = needed_files(listing, dataset)
+    lost = finder.lost_files(needed)
     if depth.includes(Depth.ROWS) and not any(lost):
-        listing.scan(dataset, needed)
-        lost = listing.lost_files(needed)
-    references = References(dataset, listing, {*chain(*lost)})
-    complete_version = listing.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None
+        finder.scan(dataset, needed)
+        lost = finder.lost_files(needed)
+    references = References(dataset, finder, {*chain(*lost)})
+    complete_version = finder.newest_complete(dataset.checkout_version, dataset.version) if any(lost) else None
     named = listing.last_known_version()
     is_to_validate = depth.includes(Depth.FOOTERS) and not any(lost) and defects_of(dataset) == NO_DEFECTS
     files = Files(
@@ -243,7 +233,7 @@ def _compare(dataset: Any, location: str, options: Mapping[str, str], depth: Dep
         ),
         held=_held_bytes(needed, references.needed, listing),
         versions=len(listing.versions()),
-        problem=listing.problem,
+        problem=finder.problem,
     )
     latest = dataset.get_version()
     return files, object() if references.has_moved else (latest["version"], latest["timestamp"])
@@ -349,19 +339,20 @@ def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
         (version for number in newest[:MOST_VERSIONS] if (version := or_none(partial(opened, number)))), None
     )
     listing = None if readable is None else or_none(partial(FileListing, readable, location, options))
-    complete_version = None if listing is None else listing.newest_complete(opened, newest[0] + 1)
+    finder = None if listing is None else LossFinder(listing)
+    complete_version = None if finder is None else finder.newest_complete(opened, newest[0] + 1)
     salvage = None
-    if listing is not None and complete_version is None:
-        salvage = or_none(partial(_salvage, listing, readable))
+    if finder is not None and complete_version is None:
+        salvage = or_none(partial(_salvage, finder, readable))
     back = complete_version if salvage is None else salvage.version
     damaged = tuple(manifests[number] for number in newest if back is None or number > back)
     schemes = {len(name) == _LONG_NAME for name in manifests.values()}
     return Recovery(complete_version, damaged, len(schemes) > 1, salvage)
 
 
-def _salvage(listing: FileListing, version: Any) -> Salvage | None:
-    needed = listing.needed_by(version)
-    return salvage_of(version, needed, listing.lost_files(needed))
+def _salvage(finder: LossFinder, version: Any) -> Salvage | None:
+    needed = needed_files(finder.listing, version)
+    return salvage_of(version, needed, finder.lost_files(needed))
 
 
 def _open_version(location: str, options: Mapping[str, str], version: int) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.model.errors import BackendError
-from reconciler.storage.losses import DATA, INDICES, FileListing, own_paths
+from reconciler.storage.listing import FileListing
+from reconciler.storage.needed import DATA, INDICES, needed_files, own_paths
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import translated
 
@@ -31,7 +32,7 @@ class NewFiles:
             with translated(self._location, self._options):
                 dataset = open_dataset(self._location, self._options)
                 listing = FileListing(dataset, self._location, self._options)
-                needed = listing.needed_by(dataset)
+                needed = needed_files(listing, dataset)
         except BackendError:
             return None
         return _paths_by_key(listing.file_sizes), _paths_by_key([*own_paths(needed.files), *own_paths(needed.folders)])

@@ -11,7 +11,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 from uuid import NAMESPACE_URL, uuid5
 
-from reconciler.storage.losses import MAIN, VERSIONS, FileListing, NeededFiles
+from reconciler.storage.listing import MAIN, VERSIONS
+from reconciler.storage.losses import LossFinder
+from reconciler.storage.needed import NeededFiles, needed_files
 from reconciler.storage.pylance import or_none
 from reconciler.storage.reading import list_references
 
@@ -48,12 +50,13 @@ class References:
 
     Args:
         dataset: the latest version of its main branch.
-        listing: its files.
+        finder: finds what versions have lost.
         known_losses: lost files of that version; a tag or branch that has lost no others is not broken.
     """
 
-    def __init__(self, dataset: Any, listing: FileListing, known_losses: set[str]) -> None:
-        self._dataset, self._listing, self._known_losses = dataset, listing, known_losses
+    def __init__(self, dataset: Any, finder: LossFinder, known_losses: set[str]) -> None:
+        self._dataset, self._finder, self._known_losses = dataset, finder, known_losses
+        self._listing = finder.listing
         self._branches, self._tags = self._list_references(_BRANCH_REFS), self._list_references(_TAG_REFS)
         self.needed: dict[str, NeededFiles] = {}
         """What each tag and branch that can be read needs, by its kind and name."""
@@ -92,7 +95,7 @@ class References:
             if needed is not None:
                 self.needed[f"branch `{name}`"] = needed
             else:
-                complete_version = self._listing.newest_complete(partial(self._check_out, name), listed, branch_folder)
+                complete_version = self._finder.newest_complete(partial(self._check_out, name), listed, branch_folder)
                 yield BrokenReference(name, listed or None, complete_version)
 
     def unreferenced_branches(self) -> Iterator[BrokenReference]:
@@ -171,8 +174,8 @@ class References:
         """Return the files that a version needs; None if there is no version, or it lost others than known."""
         if version is None:
             return None
-        needed = self._listing.needed_by(version, branch_folder)
-        return needed if self._known_losses.issuperset(chain(*self._listing.lost_files(needed))) else None
+        needed = needed_files(self._listing, version, branch_folder)
+        return needed if self._known_losses.issuperset(chain(*self._finder.lost_files(needed))) else None
 
 
 def _lineage(document: Mapping[str, Any]) -> list[Any]:

@@ -30,7 +30,7 @@ from reconciler.model.maintenance import (
 )
 from reconciler.storage import forecast
 from reconciler.storage.commits import expect_written, rebased_versions
-from reconciler.storage.losses import SYSTEM_INDEX
+from reconciler.storage.needed import SYSTEM_INDEX
 from reconciler.storage.opening import places_elsewhere
 from reconciler.storage.pylance import in_memory, message_of, or_none
 from reconciler.storage.reading import (

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.model.admission import Admission, StorageOptions
-from reconciler.storage import Files, files_of, indices_of, losses, small_fragments_of
+from reconciler.storage import Files, files_of, indices_of, listing, small_fragments_of
 
 
 def rows(number: int) -> pa.Table:
@@ -223,7 +223,7 @@ def test_a_tag_of_a_branch_leads_there(place: Path) -> None:
 def test_a_tag_that_is_taken_away_meanwhile_leads_nowhere_wrong(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = lance.dataset(str(place))
     dataset.tags.create("keep", 2)
-    real = losses.sizes_by_path
+    real = listing.sizes_by_path
 
     def listed(one: Any) -> dict[str, int]:
         found = real(one)
@@ -231,7 +231,7 @@ def test_a_tag_that_is_taken_away_meanwhile_leads_nowhere_wrong(place: Path, mon
             lance.dataset(str(place)).tags.delete("keep")
         return found
 
-    monkeypatch.setattr(losses, "sizes_by_path", listed)
+    monkeypatch.setattr(listing, "sizes_by_path", listed)
     assert look(place).broken_tags == ()
 
 
@@ -257,14 +257,14 @@ def test_a_version_that_was_cleaned_up_meanwhile_is_looked_at_anew(place: Path) 
 
 def test_a_table_that_never_stands_still_has_no_file_missing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time that it is listed, the version that was read is gone."""
-    listed: Callable[[Any], dict[str, int]] = losses.sizes_by_path
+    listed: Callable[[Any], dict[str, int]] = listing.sizes_by_path
 
     def moving(dataset: Any) -> dict[str, int]:
         lance.write_dataset(rows(1), str(place), mode="overwrite")
         lance.dataset(str(place)).cleanup_old_versions(timedelta(0), delete_unverified=True)
         return listed(dataset)
 
-    monkeypatch.setattr(losses, "sizes_by_path", moving)
+    monkeypatch.setattr(listing, "sizes_by_path", moving)
     found = look(place)
     assert (found.missing, found.short, found.problem) == ((), (), None)
 
@@ -273,7 +273,7 @@ def test_files_that_cannot_be_listed_are_a_problem(place: Path, monkeypatch: pyt
     def denied(dataset: Any) -> dict[str, int]:
         raise OSError("AccessDenied: s3:ListBucket")
 
-    monkeypatch.setattr(losses, "sizes_by_path", denied)
+    monkeypatch.setattr(listing, "sizes_by_path", denied)
     assert look(place) == Files(problem="AccessDenied: s3:ListBucket")
 
 
