@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from reconciler import storage
 from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary, Suppressed
 from reconciler.auditor.probe_cache import FOLDER
-from reconciler.auditor.rules.stored import orphan, unreadable
+from reconciler.auditor.rules.losses import unreadable
+from reconciler.auditor.rules.stored import orphan
 from reconciler.auditor.suppressions import Suppressions
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError

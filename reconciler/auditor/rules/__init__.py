@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.auditor.document import Finding
 from reconciler.auditor.records import TableRecord
-from reconciler.auditor.rules import drift, entries, integrity, locations, stored, upkeep
+from reconciler.auditor.rules import dates, drift, entries, integrity, locations, losses, stored, upkeep
 from reconciler.auditor.rules.rule import LIMITS, Rule, RuleLimits
 from reconciler.model.desired import Source
 from reconciler.model.errors import LancensError
@@ -19,7 +19,7 @@ __all__ = ["LIMITS", "RULES", "Rule", "RuleLimits", "check", "rules_to_apply", "
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
-    for module in (stored, integrity, locations, entries, drift, upkeep)
+    for module in (stored, losses, dates, integrity, locations, entries, drift, upkeep)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 }
@@ -75,8 +75,8 @@ def _source(record: TableRecord) -> Source | None:
 def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding:
     """Return the finding of a namespace that could not be read."""
     return Finding(
-        rule=stored.unreadable.name,
-        severity=stored.unreadable.severity,
+        rule=losses.unreadable.name,
+        severity=losses.unreadable.severity,
         catalog=catalog,
         namespace=namespace[:-1],
         name=namespace[-1] if namespace else "",

@@ -11,6 +11,10 @@ from typing import TypeAlias
 
 from reconciler.auditor.records import Severity, TableRecord
 from reconciler.model import locations
+from reconciler.model.live import StorageKind
+
+REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
+"""How to remove the entry of a table that is not needed, as the end of a sentence."""
 
 _MOST_NAMED = 3
 
@@ -112,3 +116,16 @@ def quoted_location(record: TableRecord, *names: str) -> str:
 def rewrite_call(record: TableRecord, dataset: str) -> str:
     """Return the call that writes all rows of ``dataset``, which is a call as well, as a new version of the table."""
     return f'lance.write_dataset({dataset}.scanner().to_reader(), {quoted_location(record)}, mode="overwrite")'
+
+
+def location_text(record: TableRecord) -> str:
+    """Return the table's location without secrets, and a warning if Lance opens only a part of it."""
+    if not record.location:
+        return "its location"
+    cut = ", of which Lance opens the part before `?` or `#` (`%3F` and `%23` in a name)"
+    return locations.redact(record.location) + (cut if locations.is_cut(record.location) else "")
+
+
+def is_live_with(record: TableRecord, kind: StorageKind) -> bool:
+    """Return whether the table is a live Lance table whose location holds ``kind``."""
+    return record.live is not None and record.stored.kind is kind

@@ -1,52 +1,20 @@
-"""Rules about data: lost, unregistered, incomplete, unreadable, old."""
+"""Rules about what a location holds: nothing, an unregistered dataset, other files."""
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
-from itertools import groupby
+from collections.abc import Iterator
 
 from reconciler.auditor.records import LocationContent, Severity, TableRecord
 from reconciler.auditor.rules.rule import (
+    REMOVE_ENTRY,
     RuleLimits,
     Verdict,
-    dataset_call,
-    first_few,
-    quoted_location,
-    rewrite_call,
+    is_live_with,
+    location_text,
     rule,
 )
-from reconciler.model import locations, ownership
-from reconciler.model.auto_cleanup import INTERVAL
-from reconciler.model.display import count
-from reconciler.model.figures import UNKNOWN
+from reconciler.model import ownership
 from reconciler.model.live import StorageKind
-from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage import MOST_VERSIONS, BrokenReference, Files, Salvage, has_driver
-
-_CLOCK_SKEW = timedelta(days=1)
-"""How far in the future a commit may be: an audit takes hours, and commits go on."""
-_REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
-
-_COPY_REMEDY = (
-    "If this is not meant, have its writer copy the data into the dataset. If it is, keep the places below the "
-    "catalog's roots, or pass `--allow-outside`, and `--allow-host` for another host."
-)
-
-
-def _location_text(record: TableRecord) -> str:
-    """Return the table's location without secrets, and a warning if Lance opens only a part of it."""
-    if not record.location:
-        return "its location"
-    cut = ", of which Lance opens the part before `?` or `#` (`%3F` and `%23` in a name)"
-    return locations.redact(record.location) + (cut if locations.is_cut(record.location) else "")
-
-
-def _is_live_with(record: TableRecord, kind: StorageKind) -> bool:
-    """Return whether the table is a live Lance table whose location holds ``kind``."""
-    return record.live is not None and record.stored.kind is kind
 
 
 @rule(Severity.ERROR)
@@ -57,20 +25,20 @@ def dangling(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     there. Restore the data, correct the location, or remove the entry. A location that is marked as reserved for a
     declared table is no defect; a table that the manifest only declares is a warning.
     """
-    if not _is_live_with(record, StorageKind.NOTHING) or record.stored.reserved:
+    if not is_live_with(record, StorageKind.NOTHING) or record.stored.reserved:
         return
     if _is_declared(record):
         yield Verdict(
-            f"nothing is at {_location_text(record)}: the manifest declares the table, and it was never written or its "
+            f"nothing is at {location_text(record)}: the manifest declares the table, and it was never written or its "
             "data is gone",
             "Write the first rows to it. If it had rows already, restore them from a copy.",
             Severity.WARNING,
         )
     else:
         yield Verdict(
-            f"the table is registered and nothing is at {_location_text(record)}",
+            f"the table is registered and nothing is at {location_text(record)}",
             f"Restore the data from a copy, or correct the location if the data was moved. If the table is not needed, "
-            f"{_REMOVE_ENTRY}.",
+            f"{REMOVE_ENTRY}.",
         )
 
 
@@ -95,9 +63,9 @@ def orphan(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is not None or record.desired is not None or record.foreign is not None:
         return
     if record.stored.kind is StorageKind.DATASET:
-        subject = f"a Lance dataset is at {_location_text(record)}"
+        subject = f"a Lance dataset is at {location_text(record)}"
     elif record.stored.kind is StorageKind.UNKNOWN:
-        subject = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {_location_text(record)}"
+        subject = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {location_text(record)}"
     else:
         return
     yield Verdict(
@@ -125,11 +93,11 @@ def not_lance(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     Queries fail, and a first write would mix Lance files with the others. Usually the location names a directory too
     high or too low, or a table of another format was registered as a Lance table.
     """
-    if _is_live_with(record, StorageKind.NOT_LANCE) and not record.stored.unversioned:
+    if is_live_with(record, StorageKind.NOT_LANCE) and not record.stored.unversioned:
         yield Verdict(
-            f"{_location_text(record)} is not a Lance dataset: {record.stored.detail or 'it holds other files'}",
+            f"{location_text(record)} is not a Lance dataset: {record.stored.detail or 'it holds other files'}",
             "Correct the location to where the dataset is. If these files are a table of another format, "
-            f"{_REMOVE_ENTRY}, and register them in that format.",
+            f"{REMOVE_ENTRY}, and register them in that format.",
         )
 
 
@@ -145,356 +113,15 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if record.live is not None:
         yield Verdict(
-            f"files of Lance data are at {_location_text(record)}, and `_versions` is empty or gone",
+            f"files of Lance data are at {location_text(record)}, and `_versions` is empty or gone",
             "Restore `_versions` from a copy; nothing else tells which rows the files hold. A first write looks like "
             "this until its commit: if it was interrupted, write the table again.",
         )
     elif record.desired is None and record.foreign is None:
         yield Verdict(
-            f"files of Lance data are at {_location_text(record)} without any version, and no table of the manifest's "
+            f"files of Lance data are at {location_text(record)} without any version, and no table of the manifest's "
             "catalogs is there",
             "Find their writer: a first write looks like this until its commit. If it was interrupted, the files only "
             "cost money. lancens deletes nothing.",
-            Severity.NOTE,
-        )
-
-
-def _restore_remedy(record: TableRecord, files: Files) -> str:
-    """Return how to repair a dataset whose latest version has lost files."""
-    indices = [name for name in files.owners if isinstance(name, str)]
-    if indices and len(indices) == len(files.owners):
-        drops = " ".join(f"`{dataset_call(record)}.drop_index({name!r})`" for name in indices)
-        return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
-    if files.complete_version is None:
-        remedy = f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
-        if files.salvage is None or not _takes_commits(record):
-            return remedy
-        return f"{remedy} Without one, {_salvage_call(record, files.salvage)}."
-    return (
-        f"Restore the files from a copy. Without one, go back to version {files.complete_version}, the newest that has "
-        f"all of its files: `{_back_call(record, files.complete_version)}`."
-    )
-
-
-def _back_call(record: TableRecord, version: int | None) -> str:
-    """Return the call that commits the rows of an older version again.
-
-    It writes them anew where a commit would change them, or be refused.
-    """
-    old = dataset_call(record, version=version)
-    return f"{old}.restore()" if _takes_commits(record) else rewrite_call(record, old)
-
-
-def _takes_commits(record: TableRecord) -> bool:
-    """Return whether pylance makes a commit that refers to data files of the dataset, and changes no rows by that."""
-    defects = record.stored.defects
-    return not (defects.shared_fields or defects.shared_fragments or defects.has_mixed_formats)
-
-
-def _salvage_call(record: TableRecord, salvage: Salvage) -> str:
-    """Return how to go on without the fragments that lost files, as a clause."""
-    broken = [*salvage.broken]
-    runs = [[*run] for _, run in groupby(broken, lambda number: number - bisect_left(broken, number))]
-    ids = ", ".join(f"*range({run[0]}, {run[-1] + 1})" if len(run) > 2 else str(run)[1:-1] for run in runs)
-    commit = f"lance.LanceOperation.Delete([], [{ids}], 'its files are lost'), read_version={salvage.version}"
-    kept, lost = (UNKNOWN if rows is None else f"{rows:,}" for rows in (salvage.rows, salvage.lost_rows))
-    no_cleanup = f"turn off its clean-up, `{dataset_call(record)}.delete_config_keys({[INTERVAL]})`, and "
-    return (
-        f"{no_cleanup if salvage.cleans_up else ''}commit a version without the {count(len(broken), 'fragment')} "
-        f"that lost files: `lance.LanceDataset.commit({quoted_location(record)}, {commit})`. It keeps "
-        f"{count(salvage.whole, 'fragment')} and removes no file (rows kept: {kept}, lost: {lost})"
-    )
-
-
-@rule(Severity.ERROR)
-def missing_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """Files of the latest version of the data are missing
-
-    The manifest of the latest version names data files, deletion files, blobs or files of an index that do not exist,
-    in the dataset or in a base of it, such as the dataset that it is a clone of. The dataset opens, and every query
-    that needs them fails: a copy was interrupted, or a lifecycle rule of the bucket or a person deleted them. The rule
-    lists the table's files once and reads its deletion files, which `--depth quick` leaves out.
-    """
-    files = record.stored.files
-    if files is not None and files.missing:
-        yield Verdict(
-            f"{count(len(files.missing), 'file')} of its latest version "
-            f"{'is' if len(files.missing) == 1 else 'are'} not there: {first_few(files.missing)}",
-            _restore_remedy(record, files),
-        )
-
-
-@rule(Severity.ERROR)
-def short_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """Files of the latest version of the data are truncated
-
-    They have fewer bytes than were written, or are deletion files that cannot be decoded: a copy or an upload was
-    interrupted, or the disk was full. Every query that needs them fails. The rule lists the table's files once and
-    reads its deletion files, which `--depth quick` leaves out.
-    """
-    files = record.stored.files
-    if files is not None and files.short:
-        yield Verdict(
-            f"{count(len(files.short), 'file')} of its latest version "
-            f"{'has' if len(files.short) == 1 else 'have'} fewer bytes than were written: {first_few(files.short)}",
-            _restore_remedy(record, files),
-        )
-
-
-@rule(Severity.ERROR)
-def damaged_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """Files of the latest version have all their bytes and cannot be read
-
-    The end of a data or index file, which says where everything in it is, was overwritten: by a disk, a copy or a
-    person. Every query that needs the file fails, or ends its process. The rule reads the ends of files at `--depth
-    footers`, and all rows at `--depth rows`. Lance files have no checksums: a changed value that can still be decoded
-    is not found.
-    """
-    files = record.stored.files
-    if files is not None and files.damaged:
-        yield Verdict(
-            f"{count(len(files.damaged), 'file')} of its latest version cannot be read: {first_few(files.damaged)}",
-            _restore_remedy(record, files),
-        )
-    elif files is not None and files.invalid is not None:
-        yield Verdict(
-            f"pylance's `validate()` fails: {files.invalid}",
-            "Restore the dataset from a copy. Without one, go back to a version that passes: "
-            "`lance.dataset(…, version=N).validate()`, then `restore()`.",
-        )
-
-
-@rule(Severity.ERROR)
-def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """A later version was committed, and its manifest is gone
-
-    Readers silently get the version before it, with the rows of then. Lance's own hint, or a transaction, names the
-    later one: somebody deleted the newest file below `_versions`, or a copy left it out. The next commit takes the
-    number and hides the loss. If the hint is gone, too, it is a warning: the writer may have stopped before its commit.
-    """
-    files, version = record.stored.files, record.stored.version
-    if files is None:
-        return
-    restore = f"make version {version} the latest on purpose: `{_back_call(record, version)}`."
-    if files.missing_version is not None:
-        yield Verdict(
-            f"version {files.missing_version} was committed, and its manifest is gone; readers get version {version}",
-            f"Restore the newest file below `_versions` from a copy before anything is written. Without one, {restore}",
-        )
-    elif files.uncertain_version is not None:
-        yield Verdict(
-            f"a writer began version {files.uncertain_version}, and Lance's version hint is gone: it was committed and "
-            f"lost, or never committed; readers get version {version}",
-            f"Look for a newer file below `_versions` in a copy, before anything is written. Without one, {restore}",
-            Severity.WARNING,
-        )
-
-
-@rule(Severity.ERROR)
-def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """A tag names a version that cannot be read
-
-    The version's file below `_versions` is missing or damaged, files that the version needs are missing or short, or
-    the tag's own file below `_refs/tags` is damaged. A query by the tag fails, and a clean-up no longer keeps the rest
-    of the version. The rule needs one listing of the table's files, which `--depth quick` leaves out.
-    """
-    files = record.stored.files
-    if files is not None and files.broken_tags:
-        named = [str(tag) for tag in files.broken_tags]
-        deleted = first_few([f"`{dataset_call(record)}.tags.delete({tag.name!r})`" for tag in files.broken_tags])
-        yield Verdict(
-            f"{count(len(named), 'tag')} cannot be read: {first_few(named)}",
-            "Restore the version and its files from a copy, before a clean-up removes the rest. A tag that is not "
-            f"needed can be deleted: {deleted}.",
-        )
-
-
-@rule(Severity.ERROR)
-def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """A branch cannot be read, or its own file is lost
-
-    Files below `tree/`, or files of the main branch that only this branch needs, are missing or short: a query of the
-    branch fails. Or the branch can be read, and its file below `_refs/branches` is damaged, with which every clean-up
-    fails, or gone, so that the next clean-up deletes files that the branch needs. The rule needs one listing of the
-    table's files, which `--depth quick` leaves out.
-    """
-    files = record.stored.files
-    if files is None:
-        return
-    broken = [branch for branch in files.broken_branches if not branch.lost_file]
-    if broken:
-        back = first_few(
-            [
-                f"`{dataset_call(record)}.checkout_version(({branch.name!r}, {branch.complete_version})).restore()`"
-                for branch in broken
-                if branch.complete_version is not None
-            ]
-        )
-        deleted = first_few([f"`{dataset_call(record)}.branches.delete({branch.name!r})`" for branch in broken])
-        yield Verdict(
-            f"{'a branch' if len(broken) == 1 else f'{len(broken):,} branches'} cannot be read: "
-            f"{first_few([str(branch) for branch in broken])}",
-            "Restore the files from a copy."
-            + (f" Without one, go back to the newest version that has all of its files: {back}." if back else "")
-            + f" A branch that is not needed can be deleted: {deleted}.",
-        )
-    unreferenced = [branch for branch in files.broken_branches if branch.lost_file]
-    if unreferenced:
-        yield Verdict(
-            f"{'a branch has' if len(unreferenced) == 1 else f'{len(unreferenced):,} branches have'} no readable file "
-            f"below `_refs/branches`: {first_few([str(branch) for branch in unreferenced])}; a clean-up fails, or "
-            "deletes files that it needs",
-            " ".join(("Restore it from a copy, before any clean-up.", *_reference_remedies(record, unreferenced))),
-        )
-
-
-def _reference_remedies(record: TableRecord, branches: Sequence[BrokenReference]) -> Iterator[str]:
-    """Yield how to write the files of ``branches`` again.
-
-    A session encodes the paths below it again, so it begins at the file.
-    """
-    for branch in branches:
-        if branch.content is not None:
-            session = f"lance.file.LanceFileSession({quoted_location(record, '_refs', 'branches', branch.file)})"
-            yield (
-                f"Without one, write it again: `pathlib.Path({branch.file!r}).write_text({branch.content!r})`, then "
-                f"`{session}.upload_file({branch.file!r}, '')`."
-            )
-
-
-@rule(Severity.ERROR)
-def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The dataset or the namespace cannot be read
-
-    A dataset that cannot be opened (damaged, denied, or storage did not answer) is useless to all users with the same
-    rights, and no other rule can check it; `probe: false` in its block says that this is expected. The tables of a
-    namespace that cannot be read are unknown: none of them is reported as missing, and none of their datasets as an
-    orphan.
-    """
-    if record.desired is not None and not record.desired.probe:
-        return
-    if record.location and not has_driver(record.location):
-        return  # unknown_scheme reports it
-    if _is_live_with(record, StorageKind.DENIED) and record.stored.bases:
-        yield Verdict(f"{_location_text(record)} is not opened: {record.stored.detail}", _COPY_REMEDY)
-    elif _is_live_with(record, StorageKind.DENIED):
-        yield Verdict(
-            f"storage denies reading {_location_text(record)}: {record.stored.detail}",
-            "Give the user of the audit the right to read it, with credentials in `storage.*` of the catalog "
-            f"`{record.catalog}` or a grant on the storage.",
-        )
-    elif _is_live_with(record, StorageKind.UNKNOWN):
-        yield Verdict(f"{_location_text(record)} cannot be opened: {record.stored.detail}", _reopen_remedy(record))
-    elif record.stored.files is not None and record.stored.files.problem is not None:
-        yield Verdict(
-            f"the files at {_location_text(record)} cannot be listed: {record.stored.files.problem}",
-            "Give the user of the audit the right to list them, or use `--depth quick`, which reads the latest version "
-            "only.",
-            Severity.WARNING,
-        )
-
-
-@rule(Severity.NOTE)
-def reads_elsewhere(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The dataset refers to places outside its directory
-
-    A shallow clone, a dataset with several bases, or one with symbolic links has files elsewhere: another writer may
-    change its rows, and a clean-up may remove them. It is opened only if the places are below the roots
-    of its catalog, or `--allow-outside` lets them be. Copy the data into the dataset unless this is meant.
-    """
-    if record.live is not None and record.stored.bases:
-        bases = first_few([*map(locations.redact, record.stored.bases)])
-        yield Verdict(f"the dataset at {_location_text(record)} refers to {bases}", _COPY_REMEDY)
-
-
-@rule(Severity.WARNING)
-def untagged_base(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """No tag keeps the version that a clone needs
-
-    A shallow clone reads the files of one version of its base. A clean-up of the base removes them once that version is
-    old, unless a tag keeps it. Tag it.
-    """
-    base = record.stored.untagged_base
-    if record.live is not None and base is not None:
-        of_branch = "" if base.branch == MAIN_BRANCH else f" of branch `{base.branch}`"
-        version = base.version if base.branch == MAIN_BRANCH else (base.branch, base.version)
-        place = json.dumps(locations.redact(locations.pylance_uri(base.location)), ensure_ascii=False)
-        yield Verdict(
-            f"the clone at {_location_text(record)} needs version {base.version}{of_branch} of "
-            f"{locations.redact(base.location)}, which no tag keeps",
-            f'Tag it, such as by `lance.dataset({place}).tags.create("clone", {version!r})`, and remove the tag when '
-            "the clone is gone.",
-        )
-
-
-def _reopen_remedy(record: TableRecord) -> str:
-    """Return how to make a dataset readable that could not be opened."""
-    recovery = record.stored.recovery
-    if recovery is None:
-        return "Run the audit again once storage answers, or correct the location or the storage options."
-    if recovery.is_mixed and recovery.version is not None:
-        call = f"{dataset_call(record, version=recovery.version)}.migrate_manifest_paths_v2()"
-        return f"Its manifests follow two naming schemes: `{call}` gives all of them the newer names."
-    if recovery.version is None and recovery.salvage is None:
-        return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
-    damaged = first_few([f"`_versions/{name}`" for name in recovery.damaged])
-    # Every commit reads the latest manifest first, and so does a clone: the damaged one has to go.
-    folder = f"lance.file.LanceFileSession({quoted_location(record, '_versions')})"
-    taken = " ".join(
-        f"`{folder}.{call}`"
-        for name in recovery.damaged
-        for call in (f"download_file({name!r}, {name!r})", f"delete_file({name!r})")
-    )
-    back = (
-        f"go back to version {recovery.version}, the newest that has all of its files: "
-        f"`{dataset_call(record, version=recovery.version)}.restore()`"
-        if recovery.salvage is None
-        else _salvage_call(record, recovery.salvage)
-    )
-    return f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and {back}."
-
-
-@rule(Severity.WARNING)
-def future_commit(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
-    """The last commit is in the future
-
-    Its writer's clock was wrong by more than a day. A clean-up keeps such a version until its time has come, a query as
-    of a time misses it, and the table is never stale.
-    """
-    committed = record.stored.committed
-    if record.live is not None and committed is not None and committed > limits.now + _CLOCK_SKEW:
-        yield Verdict(
-            f"its last commit was on {committed:%Y-%m-%d}, which is in the future",
-            "Correct the clock of the machine that writes the table. Its next commit has the right time; "
-            f'`{dataset_call(record)}.delete("false")` is one that deletes no row.',
-        )
-
-
-@rule(Severity.WARNING)
-def stale(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
-    """The table has not been written for longer than expected
-
-    Its last commit is older than the manifest expects (`expect.max_age_days`), which is a warning, or else than
-    `--stale-after` allows (180 days by default), which is a note. Often the job that writes it has stopped, or the
-    table is not used any more and only costs money.
-    """
-    committed = record.stored.committed
-    if record.live is None or committed is None:
-        return
-    age = limits.now - committed
-    expected = record.expect.max_age_days
-    if expected is not None:
-        if age > timedelta(days=expected):
-            yield Verdict(
-                f"its last commit was {age / timedelta(days=1):,.1f} days ago, on {committed:%Y-%m-%d}; its block "
-                f"expects one every {count(expected, 'day')}",
-                "Check whether the job that writes the table still runs, or correct `expect.max_age_days`.",
-                Severity.WARNING,
-            )
-    elif limits.stale_after is not None and age > limits.stale_after:
-        yield Verdict(
-            f"its last commit was {age // timedelta(days=1):,} days ago, on {committed:%Y-%m-%d}",
-            "Check whether the job that writes the table still runs. If the table is not needed any more, "
-            f"{_REMOVE_ENTRY}; if it is meant to stay as it is, nothing has to be done.",
             Severity.NOTE,
         )
