@@ -242,7 +242,7 @@ class _Mirroring:
     def has_own(self, name: Identifier) -> bool:
         """Return whether the manifest's own blocks decide about a name.
 
-        The block of a clone only adds to it, unless it names other data.
+        The block of a clone only adds to it, unless it names other data, or another table to clone.
         """
         above = (self.desired.namespaces.get(name[:depth]) for depth in range(1, len(name)))
         own = self.desired.tables.get(name)

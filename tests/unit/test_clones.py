@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,70 @@ def test_a_clone_whose_entry_is_missing_is_registered(
         f"lake/features/users@{2 if 'tag' in at else 3}",
         "store/preview",
     )
+
+
+_WRITES = ("insert_namespace", "enter_table", "write_clone")
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]:
+    """Kill the process before or after one of its writes; return a function that counts those points."""
+    points = iter(range(1_000_000))
+    last = [0]
+
+    def point() -> None:
+        last[0] = next(points)
+        if last[0] == number:
+            raise Crash("killed")
+
+    def wrapped(genuine: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*args: Any, **kwargs: Any) -> Any:
+            point()
+            result = genuine(*args, **kwargs)
+            point()
+            return result
+
+        return write
+
+    for name in _WRITES:
+        owner: Any = storage if name == "write_clone" else DirBackend
+        monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
+    return lambda: last[0] + 1
+
+
+def test_killed_before_or_after_any_write_the_next_run_ends_as_one_that_was_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clones of a directory: one in a namespace, and one directly under the root."""
+    lake, expected = files(world.folder / "lake"), None
+    for number in range(100):
+        world.impls = {f"preview{number}": "dir"}
+        preview = "clone: {from: lake, names: {features/users: top}, at: {tag: prod}}"
+        manifest = world.manifest(lake=LAKE, **{f"preview{number}": preview})
+        saved = reconciler.plan(manifest).to_json()
+        with monkeypatch.context() as patch:
+            points = killed_at(patch, number)
+            with suppress(Crash):
+                reconciler.apply(Plan.from_json(saved), manifest, journal=world.folder / "journal", parallelism=1)
+            is_done = number >= points()
+        plan = reconciler.plan(manifest)
+        assert not plan.blocked
+        assert plan.is_empty or not is_done
+        world.apply(manifest, Plan.from_json(saved) if number % 2 and not _shows_root(plan) else plan)
+        assert reconciler.plan(manifest).is_empty
+        tables = DirBackend(root=str(world.folder / f"preview{number}")).scan().tables
+        marks = {name: {**table.properties, MANAGED_BY: ""} for name, table in tables.items()}
+        assert marks == (expected or marks)
+        assert [lance.dataset(table.location).count_rows() for table in tables.values()] == [5, 5]
+        expected = marks
+        if is_done:
+            break
+    assert number > 6
+    assert files(world.folder / "lake") == lake
+
+
+def _shows_root(plan: Plan) -> bool:
+    """Return whether data under the root of a directory is a table of nobody's, which a saved plan does not know."""
+    return any(str(change.action) == "update-table" for change in plan.changes)
 
 
 def test_data_that_is_no_such_clone_is_left_alone(world: World) -> None:
@@ -601,6 +666,12 @@ def test_an_edited_plan_of_one_clone_is_refused(world: World, edit: str) -> None
         reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
 
 
+def test_a_block_with_another_clone_is_one_of_that_table(world: World) -> None:
+    own = "namespaces: {features: {tables: {users: {clone: {of: lake/features/events}}}}}"
+    world.settle(lake=LAKE, preview=f"{TAGGED}\n{own}")
+    assert world.catalog("preview").load_table(USERS).properties[CLONE] == "lake/features/events@3"
+
+
 def test_a_clone_stays_a_table_when_its_line_goes(world: World) -> None:
     world.settle(lake=LAKE, preview="tables: {a: {clone: {of: lake/features/users}}}")
     world.settle(lake=LAKE, preview="tables: {a: {properties: {tier: own}}}")
@@ -635,3 +706,29 @@ def test_the_clone_of_a_table_counts_in_the_digest(world: World) -> None:
     blocks = ("{}", "{clone: {of: lake/a}}", "{clone: {of: lake/b}}", "{clone: {of: lake/a, at: {version: 1}}}")
     made = {world.manifest(lake="prune: never", preview=f"tables: {{t: {block}}}").digest for block in blocks}
     assert len(made) == len(blocks)
+
+
+OFFLINE = """
+manifest: MANIFEST
+live:
+  - {address: lake/features/users, managed: true}
+  - {address: lake/features/events, managed: true}
+  - {address: preview/features/events, managed: true, clone: lake/features/events@7}
+  - {address: preview/features/old, managed: true, clone: lake/features/old@3}
+tests:
+  - name: what is live is cloned, and what is a clone stays
+    expect:
+      - {action: create-table, address: preview/features/users, code: cloned}
+      - {action: deregister-table, address: preview/features/old, code: clone-ended}
+    reject:
+      - {action: blocked}
+      - {address: preview/features/events}
+"""
+
+
+def test_plans_of_clones_are_tested_without_storage(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(world.manifest(lake=LAKE, preview=TAGGED).files[0]).resolve()
+    tests = file.parent / "clones.tests.yaml"
+    tests.write_text(OFFLINE.replace("MANIFEST", file.name))
+    ran = lancens(capsys, "test", tests)
+    assert ran.code == 0, ran.out
