@@ -25,7 +25,7 @@ from benchmarks.peers import CATALOGS
 
 UPKEEP = ("maintain", "appends", "compaction", "small")
 PLANNING = ("start", "planning", "octodns", "scale")
-OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", *UPKEEP)
+OTHERS = ("script", "throttled", "declares", "evidence", "since_last", "serve", "clones", *UPKEEP)
 PARTS = (*PLANNING, *CATALOGS, *OTHERS)
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")
