@@ -292,7 +292,9 @@ def test_a_plan_of_clones_is_the_local_one(spark: SparkSession, tmp_path: Path) 
     head = "version: 1\nname: store\nschemas: {ids: [{name: id, type: int64}]}\ncatalogs:\n"
     path.write_text(head + prod)
     assert apply(plan(load(path)), load(path), journal=tmp_path / "journal").ok
-    path.write_text(f"{head}{prod}  copy: {{impl: dir, config: {{root: ./copy}}, clone: {{from: prod, into: [pr]}}}}\n")
+    own = "namespaces: {pr: {tables: {a: {schema: ids, properties: {tier: own}}}}}"
+    copy = f"impl: dir, config: {{root: ./copy}}, clone: {{from: prod, into: [pr]}}, {own}"
+    path.write_text(f"{head}{prod}  copy: {{{copy}}}\n")
     made = plan_on_spark(spark, load(path))
     assert made.to_json() == plan(load(path)).to_json()
     assert [change.address for change in made.changes if change.clone] == ["copy/pr/a", "copy/pr/b"]
