@@ -447,13 +447,6 @@ def test_a_clone_moves_with_the_line_that_moves_its_table(world: World) -> None:
     assert USERS not in world.catalog("preview").scan().tables
 
 
-def test_a_block_that_names_its_own_base_is_cloned_from_that(world: World) -> None:
-    users = "users: {clone: {of: lake/features/events, at: {version: 1}}}"
-    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{{users}}}}}}}"
-    world.settle(lake="prune: never", preview=preview)
-    assert (rows(world, USERS), rows(world, EVENTS)) == (0, 5)
-
-
 def test_a_block_with_a_location_is_no_clone(world: World) -> None:
     preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{users: {{location: {world.folder}/own.lance}}}}}}}}"
     world.apply(world.manifest(lake=LAKE, preview=preview))
