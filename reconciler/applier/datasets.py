@@ -20,7 +20,7 @@ from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import ServiceUnavailableError, TableAlreadyExistsError, UnsupportedOperationError
 from reconciler.model.live import DatasetVersion, LiveTable, Storage, StorageKind
 from reconciler.model.redaction import is_stand_in
-from reconciler.model.tags import FoundTags
+from reconciler.model.tags import FoundTags, TagTarget
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
 from reconciler.planner.schemas import ColumnPair, SchemaDifference, compare
@@ -133,35 +133,21 @@ def ensure_dataset(
     raise _data_error(location, "nothing", data)
 
 
-def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapping[str, str], location: str) -> bool:
-    """Write a shallow clone of ``base`` at ``location``; return False if it is there already.
+def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapping[str, str], location: str) -> None:
+    """Write a shallow clone of ``base`` at ``location``, unless it is there already.
 
     Raises:
-        StaleError: the base is not the planned version any more, or the location holds something else.
-        BackendError: storage denied access or did not answer.
+        StaleError: the tag by which the base was found is at another version.
+        BackendError: as ``storage.write_clone``, which looks at the version itself.
     """
-    found = storage.find_clone(location, options)
-    if isinstance(found, storage.FoundClone):
-        if not base.is_same_version(found.base):
-            raise StaleError(
-                f"{locations.redact(location)} planned on {_base_text(base)}, now {_base_text(found.base)}"
-            )
-        if found.is_finished:
-            return False
-    elif found is None or found.kind is not StorageKind.NOTHING:
-        raise _data_error(location, "nothing", found or Storage(StorageKind.DATASET))
     if base.tag is not None:
-        tagged = storage.read_base(base.location, base.tag, base_options, location)
-        if not (isinstance(tagged, CloneBase) and base.is_same_version(tagged)):
-            now = f"version {tagged.version}" if isinstance(tagged, CloneBase) else "gone"
-            field = StaleField(f"tag `{base.tag}`", f"version {base.version}", now)
+        tags = storage.find_tags(base.location, base_options, {}, [base.tag])
+        planned = str(TagTarget(base.version, base.branch))
+        now = None if isinstance(tags, Storage) else tags.there.get(base.tag)
+        if now != planned:
+            field = StaleField(f"tag `{base.tag}`", planned, now)
             raise StaleError(f"{field.field} at {locations.redact(base.location)} {field}")
     storage.write_clone(base, base_options, location, options)
-    return True
-
-
-def _base_text(base: CloneBase) -> str:
-    return f"a clone of {locations.redact(base.location)} at version {base.version}"
 
 
 def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:

@@ -110,14 +110,14 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
 
 def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
     """Create a table whose data is a shallow clone: write the data, then its entry."""
-    backend, live, origin = target.backend, target.live, target.change.mirror_of
+    backend, origin = target.backend, target.change.mirror_of
+    if target.live is not None:
+        return _confirm_location(target) if _is_unconfirmed(target) else ChangeOutcome(Status.ALREADY)
     location = _location_to_request(target)
     if location is None or origin is None:
         raise InvalidInputError("a clone needs a location, and the table that it is made of")
-    wrote = ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
-    if live is None:
-        return _insert(target, location)[0]
-    return ChangeOutcome(Status.DONE if wrote else Status.ALREADY)
+    ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
+    return _insert(target, location)[0]
 
 
 def _ensure_dataset_of(target: Target[LiveTable], entry: LiveTable, *, finished: bool) -> bool:
