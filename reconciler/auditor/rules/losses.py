@@ -141,6 +141,7 @@ def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     Readers silently get the version before it, with the rows of then. Lance's own hint, or a transaction, names the
     later one: somebody deleted the newest file below `_versions`, or a copy left it out. The next commit takes the
     number and hides the loss. If the hint is gone, too, it is a warning: the writer may have stopped before its commit.
+    Object stores have no hint, and the loss of only the newest version is not found there.
     """
     files, version = record.stored.files, record.stored.version
     if files is None:

@@ -1,4 +1,4 @@
-"""Files in an object store whose names are encoded: of branches, and of what is no dataset."""
+"""What is different in an object store: names that are encoded, and versions whose loss nothing proves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import lance
 import pytest
 
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, guarded_s3
-from tests.unit.pipeline.lossy import branch, follow_all, found, rows
+from tests.unit.pipeline.lossy import branch, findings, follow_all, found, rows
 
 
 @pytest.fixture
@@ -61,3 +61,34 @@ def test_an_object_is_no_directory(store: Any, key: str, written: str) -> None:
     store.put_object(Bucket=BUCKET, Key=key, Body=b"x")
     assert found(f"s3://{BUCKET}/{written}") == ["not-lance"]
     assert found(f"s3://{BUCKET}/no-{written}") == ["dangling"]
+
+
+def test_of_lost_versions_all_but_the_last_are_proven(store: Any) -> None:
+    folder = f"{uuid.uuid4().hex}.lance"
+    place = f"s3://{BUCKET}/{folder}"
+    for number in range(3):
+        lance.write_dataset(rows(5, number * 100), place, mode="append" if number else "create")
+
+    def manifest(version: int) -> dict[str, str]:
+        return {"Bucket": BUCKET, "Key": f"{folder}/_versions/{2**64 - 1 - version}.manifest"}
+
+    names = [item["Key"] for item in store.list_objects_v2(Bucket=BUCKET, Prefix=f"{folder}/_versions/")["Contents"]]
+    assert sorted(names) == [manifest(version)["Key"] for version in (3, 2, 1)], "there is no hint"
+    store.delete_object(**manifest(3))
+    assert found(place) == []  # a write that began and never committed leaves the same files
+    store.delete_object(**manifest(2))
+    [finding] = findings(place)
+    assert (finding.rule, finding.reason.partition(" was")[0]) == ("lost-version", "version 2")
+    dataset: Any = lance.dataset(place)
+    for path in dataset.new_file_session().list("_transactions"):
+        store.delete_object(Bucket=BUCKET, Key=f"{folder}/{path}")
+    assert found(place) == []
+
+
+def test_a_tag_proves_that_its_version_is_lost(store: Any) -> None:
+    folder = f"{uuid.uuid4().hex}.lance"
+    place = f"s3://{BUCKET}/{folder}"
+    lance.write_dataset(rows(5), place)
+    lance.write_dataset(rows(5, 100), place, mode="append").tags.create("keep", 2)
+    store.delete_object(Bucket=BUCKET, Key=f"{folder}/_versions/{2**64 - 3}.manifest")
+    assert found(place) == ["broken-tag"]
