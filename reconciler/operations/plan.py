@@ -326,7 +326,11 @@ def _data_text(change: Change, options: Mapping[str, str]) -> str:
     if change.before is None or change.before.location is None:
         return ""
     data = storage.examine(change.before.location, options, _rows_and_age)
-    return data if isinstance(data, str) else _WITHOUT_DATASET.get(data.kind, "its data cannot be opened")
+    if isinstance(data, str):
+        return data
+    # Without the line that made a clone, the place of its base is not admitted.
+    unread = f"a clone of {change.before.clone}" if change.before.clone else "its data cannot be opened"
+    return _WITHOUT_DATASET.get(data.kind, unread)
 
 
 def _rows_and_age(dataset: Any) -> str:

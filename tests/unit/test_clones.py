@@ -22,6 +22,7 @@ from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, S
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.listing import describe, list_tables
+from reconciler.operations.plan import describe_removed
 from reconciler.output import render
 from reconciler.planner.plan import Plan
 from tests.cli.running import lancens
@@ -465,6 +466,8 @@ def test_entries_go_with_the_line_and_their_data_stays(world: World) -> None:
         reconciler.plan(manifest)
     plan = reconciler.plan(manifest, allow_mass_removal=True)
     assert [str(change.code) for change in plan.changes if change.kind == "table"] == ["no-longer-in-manifest"] * 2
+    told = describe_removed(plan, manifest)
+    assert sorted(told.values()) == ["a clone of lake/features/events@2", "a clone of lake/features/users@2"]
     places = sorted(place(world, "preview", name) for name in (USERS, EVENTS))
     report = world.apply(manifest, Plan.from_json(plan.to_json()), allow_mass_removal=True)
     assert world.catalog("preview").scan().tables == {}
