@@ -250,8 +250,7 @@ def _shares_files(clone: Any, version: Any) -> bool:
 
 def _admitting(options: StorageOptions, *places: str) -> StorageOptions:
     """Return options that admit ``places`` as well."""
-    roots = (*options.admission.roots, *map(locations.normalise, places))
-    return StorageOptions(options, replace(options.admission, roots=roots))
+    return StorageOptions(options, replace(options.admission, roots=(*options.admission.roots, *places)))
 
 
 def _operations(base: CloneBase, version: Any, target: str, options: Mapping[str, str]) -> tuple[list[Any], int]:

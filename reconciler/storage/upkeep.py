@@ -88,7 +88,7 @@ def upkeep_of(
             cleanable=_cleanable_bytes(dataset) if explain else 0,
             vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
-            obstacle=repair_of(dataset),
+            obstacle=repair_of(dataset) or (_lost_by_compaction(dataset) if is_due else None),
             damage=damage_of(dataset, location, options) if columns or is_due else None,
             version=checked_out_version(dataset),
             elsewhere=tuple(map(locations.redact, places_elsewhere(location, dataset))),
@@ -247,6 +247,9 @@ def compact(
     from lance.optimize import Compaction
 
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
+        loss = _lost_by_compaction(dataset)
+        if loss is not None:
+            raise InvalidTableStateError(f"{locations.redact(location)}: {loss}")
         rewrite = partial(on_dataset, location, options, dataset, partial(_rewrite, location, options))
         most = None if most_bytes is None else most_bytes // COMPACTION_READS
         tasks = _plan_compaction(dataset, forecast.fragments_of(dataset), compaction, most)
@@ -254,6 +257,24 @@ def compact(
         for result in results:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, results).fragments_removed) if results else 0
+
+
+def _lost_by_compaction(dataset: Any) -> str | None:
+    """Return which indices of a clone a compaction would break; None if there are none.
+
+    pylance 14 writes their new files in the directory of the clone, and looks for them in that of the base.
+    """
+    names = [
+        f"`{index.name}`"
+        for index in described_indices(dataset)
+        if not index.name.startswith(SYSTEM_INDEX) and any(segment.base_id is not None for segment in index.segments)
+    ]
+    return (
+        f"after a compaction, pylance looks in the base of this clone for the files of {', '.join(names)}, which it "
+        "writes here; build them here first, by `optimize.optimize_indices(retrain=True)`"
+        if names
+        else None
+    )
 
 
 def _rewrite(location: str, options: Mapping[str, str], dataset: Any, task: Any) -> Any:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler import storage
+from reconciler.model import locations
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
 from reconciler.model.errors import BackendError, ConcurrentModificationError, UnsupportedOperationError
@@ -50,7 +51,7 @@ class Buckets:
         for path in folder.rglob("*"):
             if path.is_file():
                 self._client.upload_file(str(path), BUCKET, f"{folder.name}/{path.relative_to(folder)}")
-        return f"s3://{BUCKET}/{folder.name}"
+        return locations.join_names(f"s3://{BUCKET}", folder.name)
 
     def files(self, bucket: str, below: str = "") -> dict[str, tuple[str, int, str]]:
         """Return entity tag, size and time of each object."""
@@ -157,7 +158,7 @@ def test_data_of_every_format_can_be_cloned_with_rows_and_without(
 
 
 def test_clones_branches_and_blobs_can_be_cloned_across_stores(buckets: Buckets, tmp_path: Path) -> None:
-    source, first = tmp_path / "s.lance", f"s3://{BUCKET}/first.lance"
+    source, first = tmp_path / "s 50%.lance", f"s3://{BUCKET}/first.lance"
     write(source)
     place = buckets.upload(source)
     buckets.clone(place, first)
@@ -172,6 +173,8 @@ def test_clones_branches_and_blobs_can_be_cloned_across_stores(buckets: Buckets,
     schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
     blobs = lance.blob_array([b"x", b"y" * 100_000, b"z" * 5_000_000])
     lance.write_dataset(pa.table({"id": [1, 2, 3], "blob": blobs}, schema), tmp_path / "b.lance")
+    buckets.clone(place, f"s3://{SCRATCH}/d%25.lance")
+    assert answers(buckets.open(f"s3://{SCRATCH}/d%25.lance")) == answers(lance.dataset(source))
     clone = buckets.clone(buckets.upload(tmp_path / "b.lance"), f"s3://{SCRATCH}/b.lance")
     assert [len(blob.read()) for blob in clone.take_blobs("blob", indices=[0, 1, 2])] == [1, 100_000, 5_000_000]
 

@@ -23,6 +23,7 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
 )
 from reconciler.model.live import Storage, StorageKind
+from reconciler.model.maintenance import Maintain, Upkeep, WantedCompaction
 from reconciler.storage import cloning, commits, pins, tags
 
 OLD_DATA = Path(__file__).parents[1] / "old_data"
@@ -326,3 +327,23 @@ def test_a_base_that_is_replaced_while_it_is_pinned_has_no_tag(tmp_path: Path, m
     with pytest.raises(ConcurrentModificationError):
         storage.pin_base(base, str(tmp_path / "c.lance"), {})
     assert lance.dataset(source).tags.list() == {}
+
+
+def test_a_clone_is_not_compacted_while_its_indices_are_in_its_base(tmp_path: Path) -> None:
+    source, target = tmp_path / "s.lance", tmp_path / "c.lance"
+    write(source)
+    clone(source, target)
+    options, wanted = reading(source), WantedCompaction(1)
+    expected, maintain = answers(lance.dataset(target)), Maintain(compact=wanted, copy_elsewhere=True)
+    upkeep = storage.upkeep_of(str(target), options, maintain)
+    assert isinstance(upkeep, Upkeep)
+    assert upkeep.obstacle is not None
+    with pytest.raises(InvalidTableStateError, match=r"optimize_indices\(retrain=True\)"):
+        storage.compact(str(target), options, wanted, None)
+    assert answers(lance.dataset(target)) == expected
+    lance.dataset(target).optimize.optimize_indices(retrain=True)
+    upkeep = storage.upkeep_of(str(target), options, maintain)
+    assert isinstance(upkeep, Upkeep)
+    assert upkeep.obstacle is None
+    assert storage.compact(str(target), options, wanted, None) > 0
+    assert [row["id"] for row in answers(lance.dataset(target))[2]] == [77, 905]
