@@ -21,10 +21,12 @@ from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, StalePlanError
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
+from reconciler.operations.connections import open_connections
 from reconciler.operations.listing import describe, list_tables
 from reconciler.operations.plan import describe_removed
 from reconciler.output import render
 from reconciler.planner.plan import Plan
+from reconciler.storage import cloning
 from tests.cli.running import lancens
 from tests.plans import assert_blocked, blocked, resealed
 from tests.unit.applier.world import Crash
@@ -356,6 +358,28 @@ def _shows_root(plan: Plan) -> bool:
     return any(str(change.action) == "update-table" for change in plan.changes)
 
 
+def test_a_clone_that_was_begun_is_finished(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clone of a dataset that cleans itself up takes a second commit, before which the process is killed."""
+    location = place(world, "lake", USERS)
+    lance.dataset(location).update_config({"lance.auto_cleanup.interval": "20"})
+    preview = "clone: {from: lake, select: ['**/users']}"
+    manifest = world.manifest(lake="prune: never", preview=preview)
+
+    def killed(*_: object) -> None:
+        raise Crash("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cloning, "end_cleanup", killed)
+        with pytest.raises(Crash):
+            reconciler.apply(reconciler.plan(manifest), manifest, journal=world.folder / "journal")
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == ["create-table preview/features/users"]
+    world.apply(manifest, Plan.from_json(plan.to_json()))
+    assert reconciler.plan(manifest).is_empty
+    assert lance.dataset(place(world, "preview", USERS)).config() == {}
+    assert "lance.auto_cleanup.interval" in lance.dataset(location).config()
+
+
 def test_data_that_is_no_such_clone_is_left_alone(world: World) -> None:
     manifest = world.settle(lake=LAKE, preview=TAGGED)
     backend = world.catalog("preview")
@@ -524,6 +548,21 @@ def test_a_base_outside_the_roots_of_its_catalog_is_refused(world: World) -> Non
     lake.insert_table(("secret",), outside, {})
     plan = reconciler.plan(world.manifest(lake="prune: never", preview="clone: {from: lake, select: [secret]}"))
     assert_blocked(plan, "preview/secret", ReasonCode.BASE_OUTSIDE, location=outside, other="lake")
+
+
+def test_the_roots_of_a_source_are_admitted_while_its_tables_are_cloned(world: World) -> None:
+    lake, own = str(world.folder / "lake"), str(world.folder / "preview")
+    blocks = {
+        TAGGED: {own, lake},
+        "mirror: {from: between}": {own, lake},
+        "tables: {a: {clone: {of: lake/a}}}": {own, lake},
+        "mirror: {from: lake}": {own},
+        "prune: owned": {own},
+    }
+    for block, roots in blocks.items():
+        manifest = world.manifest(lake="prune: never", between="clone: {from: lake}", preview=block)
+        with open_connections(manifest, ["preview"]) as connections:
+            assert set(connections["preview"].backend.admission().roots) == roots, block
 
 
 def test_storage_options_that_differ_are_refused(world: World) -> None:
