@@ -193,6 +193,7 @@ MIRROR_REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BASE_OUTSIDE: f"{_ADMIT_BASE}, or {LEAVE_OUT}",
     ReasonCode.BASE_UNAVAILABLE: f"{_OTHER_BASE}, or {LEAVE_OUT}",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}`defaults`",
+    ReasonCode.NOT_THIS_CLONE: f"write another `into` or `root` for the clones of {{catalog}}, or {LEAVE_OUT}",
     ReasonCode.OPTIONS_DIFFER: f"{_SAME_OPTIONS}, or {LEAVE_OUT}",
     ReasonCode.OUT_OF_SCOPE: f"widen the `scope` of {{catalog}}, or {LEAVE_OUT}",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_THROUGH_SERVICE}",
