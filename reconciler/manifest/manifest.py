@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -111,16 +112,22 @@ class Manifest(Renderable):
 
 
 def service_problems(configs: Iterable[tuple[ManifestCatalog, BackendConfig | None]]) -> Iterator[Problem]:
-    """Yield an error for each catalog with the service and root of another one, as far as known."""
-    first: dict[tuple[str, str], ManifestCatalog] = {}
+    """Yield an error for each catalog with the service and root of another one, as far as known.
+
+    Two catalogs may be parts of one service if their scopes have no outermost name in common.
+    """
+    same: defaultdict[tuple[str, str], list[ManifestCatalog]] = defaultdict(list)
     for catalog, config in configs:
         if config is None:
             continue
-        other = first.setdefault((catalog.impl, config.identity()), catalog)
-        if other is not catalog:
+        others = same[catalog.impl, config.identity()]
+        scope = catalog.desired.scope
+        other = next((other for other in others if not scope.is_apart_from(other.desired.scope)), None)
+        others.append(catalog)
+        if other is not None:
             yield catalog.desired.source.problem(
                 f"catalog {catalog.name} and {other.desired.source.exact} {other.name} are the same {catalog.impl} "
-                "service and root; expected one catalog for both"
+                "service and root; expected one catalog for both, or a `scope` in each with other outermost names"
             )
 
 

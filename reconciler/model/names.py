@@ -90,6 +90,13 @@ class Scope:
         outermost = {pattern.partition("/")[0] for pattern in self.patterns}
         return frozenset(name for name in outermost if not set(name) & set("*?"))
 
+    def is_apart_from(self, other: Scope) -> bool:
+        """Return whether the outermost names tell that no identifier, in any case, is in both scopes."""
+        here, there = (
+            [pattern.partition("/")[0].lower() for pattern in scope.patterns if pattern] for scope in (self, other)
+        )
+        return not any(set(name) & set("*?") for name in (*here, *there)) and set(here).isdisjoint(there)
+
     def contains(self, identifier: Sequence[str]) -> bool:
         """Return whether ``identifier`` itself is selected."""
         if self.is_everything:

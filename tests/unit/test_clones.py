@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from tests.cli.running import lancens
 from tests.plans import assert_blocked, blocked, resealed
 from tests.unit.applier.world import Crash
 from tests.unit.test_mirrors import LAKE, World, steps
+from tests.writing import load_text
 
 TAGGED = "clone: {from: lake, at: {tag: prod}}"
 USERS, EVENTS = ("features", "users"), ("features", "events")
@@ -774,3 +775,30 @@ def test_plans_of_clones_are_tested_without_storage(world: World, capsys: pytest
     tests.write_text(OFFLINE.replace("MANIFEST", file.name))
     ran = lancens(capsys, "test", tests)
     assert ran.code == 0, ran.out
+
+
+def test_clones_lie_in_another_part_of_the_same_service(tmp_path: Path) -> None:
+    catalog = f"impl: dir, config: {{root: {tmp_path / 'lake'}}}"
+    block = "namespaces: {features: {tables: {users: {schema: [{name: id, type: int64}]}}}}"
+    prod = f"  prod: {{{catalog}, scope: ['features/**'], {block}}}\n"
+    manifest = load_text(tmp_path, f"version: 1\nname: store\ncatalogs:\n{prod}")
+    reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal")
+    with closing(DirBackend(root=str(tmp_path / "lake"))) as backend:
+        append(backend.load_table(USERS).location, 5)
+    clone = ", clone: {from: prod, into: [pr_7]}"
+    pr = f"  pr: {{{catalog}, scope: ['pr_7/**']{clone}}}\n"
+    manifest = load_text(tmp_path, f"version: 1\nname: store\ncatalogs:\n{prod}{pr}")
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == [
+        "create-namespace pr/pr_7",
+        "create-namespace pr/pr_7/features",
+        "create-table pr/pr_7/features/users",
+    ]
+    assert reconciler.apply(plan, manifest, journal=tmp_path / "journal").ok
+    assert reconciler.plan(manifest).is_empty
+    with closing(DirBackend(root=str(tmp_path / "lake"))) as backend:
+        assert lance.dataset(backend.load_table(("pr_7", *USERS)).location).count_rows() == 5
+    gone = load_text(tmp_path, f"version: 1\nname: store\ncatalogs:\n{prod}{pr.replace(clone, '')}")
+    plan = reconciler.plan(gone, allow_mass_removal=True)
+    assert {str(change.action) for change in plan.changes} == {"deregister-table", "drop-namespace"}
+    assert {change.catalog for change in plan.changes} == {"pr"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,23 @@ def test_a_variable_that_nothing_uses_is_an_error_with_the_nearest_name(load_tex
         ("lancens.yaml", "variable `shelve` is defined", "did you mean `shelf`?"),
     ):
         load_text(manifest("", "memory", '{name: "${var:shelf}"}'), shelve="a", other="b")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "is_apart"),
+    [
+        (('["ads/**"]', '["pr_7/**", "pr_8"]'), True),
+        (('["ads/**"]', '["web", "ads/x/*"]'), False),
+        (('["ads/**"]', '["ADS/**"]'), False),
+        (('["ads/**"]', '["a*/**"]'), False),
+        (('["ads/**"]', '["**"]'), False),
+    ],
+)
+def test_two_catalogs_may_be_parts_of_one_service(load_text: Load, scopes: tuple[str, str], is_apart: bool) -> None:
+    lines = (
+        f"  {name}: {{impl: dir, config: {{root: ./lake}}, scope: {scope}}}\n"
+        for name, scope in zip("ab", scopes, strict=True)
+    )
+    text = "version: 1\nname: n\ncatalogs:\n" + "".join(lines)
+    with nullcontext() if is_apart else refused(("lancens.yaml:5:3", "a `scope` in each with other outermost names")):
+        load_text(text)
