@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from reconciler.model.errors import BackendError, ConcurrentModificationError, U
 from reconciler.storage import cloning, commits
 from tests.catalogs.dying import Death, dying
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
-from tests.soak import count
+from tests.soak import count, sampled, seeded
 from tests.unit.test_cloning import CLEANUP, OLD_DATA, answers, rows, write
 
 SCRATCH = "scratch"
@@ -267,3 +268,76 @@ def test_a_base_that_is_replaced_meanwhile_is_noticed(
         with pytest.raises(ConcurrentModificationError):
             storage.write_clone(base, buckets.options, target, buckets.options)
     assert not buckets.based(source, target).is_same_version(base)
+
+
+def test_every_version_that_an_old_release_wrote_is_cloned_or_refused(buckets: Buckets, tmp_path: Path) -> None:
+    cloned = 0
+    for packed in sampled(sorted(OLD_DATA.glob("release-*.tar.xz")), 4):
+        with tarfile.open(packed) as content:
+            content.extractall(tmp_path / packed.name, filter="data")
+        folder = (tmp_path / packed.name / "release.lance").rename(tmp_path / f"{packed.name}.lance")
+        source = buckets.upload(folder)
+        for known in sampled(buckets.open(source).versions(), 3):
+            number = known["version"]
+            place = buckets.read(source, number, f"s3://{SCRATCH}/{packed.name}-{number}.lance")
+            if not isinstance(place, CloneBase):
+                assert place in (CloneProblem.UNCOUNTED, CloneProblem.OLD_INDEX)
+                continue
+            clone = buckets.clone(source, f"s3://{SCRATCH}/{packed.name}-{number}.lance", number)
+            assert _answers(clone) == _answers(lance.dataset(folder, version=number))
+            cloned += 1
+    assert cloned > 0
+
+
+def _answers(dataset: Any) -> list[Any]:
+    """Return the rows, and what the indices of an old dataset answer."""
+    names = sorted(index.name for index in dataset.describe_indices())
+    rows = dataset.to_table(with_row_id=True).sort_by("_rowid")
+    query = [0.1] * dataset.schema.field("v").type.list_size
+    nearest = dataset.to_table(nearest={"column": "v", "q": query, "k": 5})["_distance"]
+    return [names, rows, dataset.to_table(filter="id = 7"), nearest]
+
+
+def test_data_of_any_history_is_cloned_as_it_is(buckets: Buckets, tmp_path: Path) -> None:
+    dice = seeded("clones of any history")
+    for number in range(count(2, 60)):
+        folder = tmp_path / f"{number}.lance"
+        dataset = lance.write_dataset(rows(0, 60), folder, data_storage_version=dice.choice(["2.0", "2.1", "2.2"]))
+        done = [dice.choice(STEPS) for _ in range(dice.randrange(3, 14))]
+        for step in done:
+            with suppress(OSError, ValueError, KeyError):  # a column is gone, or there is nothing to index
+                step(lance.dataset(folder), dice.randrange(60, 10_000))
+        dataset = lance.dataset(folder)
+        source, target = buckets.upload(folder), f"s3://{SCRATCH}/{number}.lance"
+        clone = buckets.clone(source, target)
+        for column, value in (("id", dice.randrange(60)), ("id", dice.randrange(10_000))):
+            assert _selected(clone, column, value) == _selected(dataset, column, value)
+        assert clone.to_table(with_row_id=True) == dataset.to_table(with_row_id=True)
+        more = dataset.to_table().slice(0, 1)
+        for changed, options in ((folder, None), (target, buckets.options)):
+            for _ in range(2):
+                lance.write_dataset(more, changed, mode="append", storage_options=options)
+        for value in more["id"].to_pylist():
+            left, right = lance.dataset(folder), buckets.open(target)
+            assert _selected(left, "id", value) == _selected(right, "id", value) != []
+
+
+def _selected(dataset: Any, column: str, value: int) -> list[Any]:
+    table = dataset.to_table(filter=f"{column} = {value}", with_row_id=True)
+    return sorted(map(str, table.to_pylist()))
+
+
+STEPS: tuple[Callable[[Any, int], object], ...] = (
+    lambda dataset, _: dataset.insert(dataset.to_table().slice(0, 20)),
+    lambda dataset, first: dataset.delete(f"id % 7 = {first % 7}"),
+    lambda dataset, first: dataset.delete(f"_rowid >= {(first % 4) << 32}"),
+    lambda dataset, first: dataset.update({"id": f"id + {first}"}, where=f"id % 5 = {first % 5}"),
+    lambda dataset, first: dataset.add_columns({f"c{first}": "id + 1"}),
+    lambda dataset, _: dataset.drop_columns(dataset.schema.names[2:]),
+    lambda dataset, _: dataset.create_scalar_index("id", "BTREE", replace=True),
+    lambda dataset, _: dataset.create_scalar_index("text", "INVERTED", replace=True),
+    lambda dataset, _: dataset.create_index("v", "IVF_FLAT", num_partitions=1, replace=True),
+    lambda dataset, _: dataset.optimize.compact_files(),
+    lambda dataset, _: dataset.optimize.optimize_indices(),
+    lambda dataset, first: dataset.update_config({"team": str(first)}),
+)
