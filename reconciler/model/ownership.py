@@ -35,6 +35,7 @@ CHOSEN_LOCATION = "lancens.chosen-location"
 
 _MOST_CACHED = 2**12
 """The number of cached values of ``lancens.keys``; the tables of a catalog have few different ones."""
+_MOST_DIGITS = 20
 _RESERVED = frozenset({"table_type", "external", "external.table.purge", "gc.enabled"})
 
 
@@ -95,6 +96,12 @@ def clone_of(properties: Mapping[str, str]) -> str | None:
 def origin_of_clone(mark: str | None) -> str:
     """Return the address of the table that a clone was made of; empty for no clone."""
     return (mark or "").rpartition("@")[0]
+
+
+def version_of_clone(mark: str | None) -> int:
+    """Return the version that a clone was made of; 0 for no clone, and for a mark of others without a number."""
+    number = (mark or "").rpartition("@")[2]
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < _MOST_DIGITS else 0
 
 
 def follows(properties: Mapping[str, str], catalog: str) -> bool:

@@ -11,6 +11,7 @@ from reconciler.model.columns import Schema
 from reconciler.model.desired import CloneAt, DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
+from reconciler.model.ownership import version_of_clone
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, is_recorded_clone
@@ -103,8 +104,7 @@ def recorded_clone(desired: DesiredTable, entry: Change | Blocked | None, facts:
     elif isinstance(entry, Blocked) and entry.code in _BASE_REFUSALS:
         facts = replace(facts, base=Why(entry.code, entry.params))
     elif isinstance(entry, Change) and entry.after is not None:
-        number = int((entry.after.clone or "").rpartition("@")[2] or 0)
-        facts = replace(facts, clone=replace(seen, version=number))
+        facts = replace(facts, clone=replace(seen, version=version_of_clone(entry.after.clone)))
     if isinstance(entry, Blocked) and entry.code is ReasonCode.NOT_THIS_CLONE and "version" in entry.params:
         facts = replace(facts, clone=replace(seen, version=entry.params["version"]))
     return facts

@@ -19,6 +19,7 @@ from reconciler.applier.report import unreferenced_lines
 from reconciler.backends.dir import DirBackend
 from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, StalePlanError
+from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import open_connections
@@ -802,3 +803,12 @@ def test_clones_lie_in_another_part_of_the_same_service(tmp_path: Path) -> None:
     plan = reconciler.plan(gone, allow_mass_removal=True)
     assert {str(change.action) for change in plan.changes} == {"deregister-table", "drop-namespace"}
     assert {change.catalog for change in plan.changes} == {"pr"}
+
+
+def test_a_mark_that_others_wrote_needs_no_number(world: World) -> None:
+    own = "namespaces: {features: {tables: {users: {schema: [{name: id, type: int64}], properties: {tier: own}}}}}"
+    world.settle(lake=LAKE, preview=TAGGED)
+    world.catalog("preview").alter_table(USERS, PropertyChanges({CLONE: "lake/features/users@latest"}))
+    manifest = world.manifest(lake=LAKE, preview=f"{TAGGED}\n{own}")
+    world.apply(manifest, Plan.from_json(reconciler.plan(manifest).to_json()))
+    assert world.catalog("preview").load_table(USERS).properties["tier"] == "own"
