@@ -16,6 +16,7 @@ from reconciler.arrow_types import TypeSyntaxError, make_column
 from reconciler.manifest.habits import is_meant, key_hint
 from reconciler.manifest.models import (
     Block,
+    CloneAtBlock,
     ColumnBlock,
     CompactBlock,
     ExpectBlock,
@@ -25,6 +26,7 @@ from reconciler.manifest.models import (
     NullText,
     OptimizeIndicesBlock,
     SuppressBlock,
+    TableCloneBlock,
     TagBlock,
 )
 from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, Sequence, entries_of, is_block
@@ -51,6 +53,9 @@ _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "maintain.compact": (CompactBlock, "`maintain.compact` of {subject}", ""),
     "maintain.indices": (IndexBlock, "an index of {subject}", "the type of the index"),
     "maintain.optimize_indices": (OptimizeIndicesBlock, "`maintain.optimize_indices` of {subject}", ""),
+    "at": (CloneAtBlock, "`at` in {subject}", ""),
+    "clone": (TableCloneBlock, "the clone of {subject}", "the table to clone, such as `prod/features/users`"),
+    "clone.at": (CloneAtBlock, "`at` in the clone of {subject}", ""),
     "schema": (ColumnBlock, "a column of {subject}", "a name and a type"),
     "tags": (TagBlock, "tag {name} of {subject}", "a version"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),

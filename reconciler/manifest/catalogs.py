@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import BlockText, Defaults
-from reconciler.manifest.models import NamespaceBlock, TableBlock
+from reconciler.manifest.models import CloneAtBlock, NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, entries_of
 from reconciler.manifest.variables import is_from_outside, is_unresolved, parse_template, rebase
 from reconciler.model import locations, ownership
@@ -52,7 +52,7 @@ class CatalogBlockReader:
         hidden_locations: templates of locations that the environment or a file decides, by directory.
         has_mirror: whether the catalog mirrors another one.
         mirror_defaults: with a mirror, the defaults of tables without a block, by namespace.
-        clones: the ``clone`` of each table that has one, with the subject of its errors and the catalog that it names.
+        clones: the ``clone`` of each table that has one, with the subject of its errors and the table that it names.
     """
 
     blocks: BlockReader
@@ -67,7 +67,7 @@ class CatalogBlockReader:
     hidden_locations: dict[str, str] = field(default_factory=dict)
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
-    clones: list[tuple[Node, str, str]] = field(default_factory=list)
+    clones: list[tuple[Node, str, Origin]] = field(default_factory=list)
     _first_positions: dict[tuple[str, Identifier], tuple[Position, str]] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
@@ -243,8 +243,18 @@ class CatalogBlockReader:
         if not block.probe:
             self.problem(clone_node, f"`clone` in {subject} contradicts `probe: false`: the version is looked up")
         catalog, *names = block.clone.of.split("/")
-        self.clones.append((clone_node, subject, catalog))
-        return DesiredClone(Origin(catalog, tuple(names)), CloneAt(block.clone.at.tag, block.clone.at.version))
+        origin = Origin(catalog, tuple(names))
+        self.clones.append((clone_node, subject, origin))
+        at = self.clone_at(block.clone.at, clone_node, f"the clone of {subject}")
+        return DesiredClone(origin, at)
+
+    def clone_at(self, block: CloneAtBlock, node: Node, subject: str) -> CloneAt:
+        """Return the version that ``at`` of a clone names; an error for a tag that cannot be one."""
+        tag = entries_of(entries_of(node).get("at")).get("tag")
+        problem = tag_name_problem(block.tag) if block.tag is not None else None
+        if problem and tag is not None and self.blocks.is_known(tag):
+            self.blocks.problems.add_at(tag.position, f"`at.tag` in {subject} is `{block.tag}`: {problem}")
+        return CloneAt(block.tag, block.version)
 
     def _tags(self, block: TableBlock, node: Node, subject: str) -> MappingOf[str, str]:
         tag_nodes = entries_of(entries_of(node).get("tags"))

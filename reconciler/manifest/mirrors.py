@@ -12,7 +12,7 @@ from reconciler.manifest.nodes import Node, Position, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import is_unresolved
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import CloneAt, DesiredCatalog, DesiredMirror
+from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.names import Identifier
 
 
@@ -63,7 +63,9 @@ class _MirrorReader:
             self._read_into(),
             dict(self._read_names(source_capabilities)),
             self.reader.mirror_defaults,
-            CloneAt(self.block.at.tag, self.block.at.version) if isinstance(self.block, CloneBlock) else None,
+            self.reader.clone_at(self.block.at, self.node, self._subject)
+            if isinstance(self.block, CloneBlock)
+            else None,
         )
 
     @property
@@ -157,24 +159,28 @@ def cloned_catalogs(reader: CatalogBlockReader, readers: Mapping[str, CatalogBlo
     Errors go to the reader's problems.
     """
     others = [name for name in readers if name != reader.catalog]
-    for node, subject, catalog in reader.clones:
-        of = entries_of(node).get("of")
+    for node, subject, origin in reader.clones:
+        catalog, of = origin.catalog, entries_of(node).get("of")
         if of is None or not reader.blocks.is_known(of):
             continue
+        label = f"`of` in the clone of {subject}"
         if catalog == reader.catalog:
             known = "which is of this catalog; expected a table of another catalog"
         elif catalog not in readers:
             known = f"which begins with no catalog of this manifest; {expected_keys(catalog, others)}"
+        elif not origin.identifier:
+            known = "and names no table; expected such as prod/features/users"
         else:
+            reader.blocks.path("/".join(origin.identifier), of.position, label, readers[catalog].capabilities)
             continue
-        reader.blocks.problems.add_at(of.position, f"`of` in the clone of {subject} is in `{catalog}`, {known}")
+        reader.blocks.problems.add_at(of.position, f"{label} is in `{catalog}`, {known}")
     cloned = {name: table for name, table in reader.tables.items() if table.clones is not None} if reader.clones else {}
     for name, table in cloned.items():
         if table.clones is not None and (source := readers.get(table.clones.origin.catalog)) is not None:
             identifier = tuple(map(source.capabilities.folded, table.clones.origin.identifier))
             origin = replace(table.clones.origin, identifier=identifier)
             reader.tables[name] = replace(table, clones=replace(table.clones, origin=origin))
-    return frozenset(catalog for _, _, catalog in reader.clones if catalog in others)
+    return frozenset(origin.catalog for _, _, origin in reader.clones if origin.catalog in others)
 
 
 def check_cycles(desired: Mapping[str, DesiredCatalog], problems: Problems) -> None:

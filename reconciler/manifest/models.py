@@ -297,7 +297,7 @@ class CloneAtBlock(Block):
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if sum((self.tag is not None, self.version is not None, self.latest)) > 1:
-            raise ValueError("one of `tag`, `version` and `latest`")
+            raise ValueError("only one of `tag`, `version` and `latest`")
         return self
 
 
