@@ -254,5 +254,5 @@ def test_what_a_terminal_listed_is_completed_without_a_manifest(
 
 def test_an_audit_of_a_mistyped_root_is_refused_and_not_clean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = done(capsys, "audit", "--impl", "dir", "--config", "root=./lak", code=1)
-    assert f"\nmain (dir): the root {folder}/lak does not exist. Nothing was read" in refused.err
+    assert refused.err.startswith(f"main (dir): the root {folder}/lak does not exist. Nothing was read")
     assert refused.out == ""
