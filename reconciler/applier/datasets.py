@@ -7,6 +7,7 @@ and sets and removes tags. It never overwrites data.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from reconciler import storage
@@ -17,7 +18,13 @@ from reconciler.model import locations
 from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
-from reconciler.model.errors import ServiceUnavailableError, TableAlreadyExistsError, UnsupportedOperationError
+from reconciler.model.errors import (
+    BackendError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    UnsupportedOperationError,
+)
 from reconciler.model.live import DatasetVersion, LiveTable, Storage, StorageKind
 from reconciler.model.redaction import is_stand_in
 from reconciler.model.tags import FoundTags, TagTarget
@@ -134,9 +141,10 @@ def ensure_dataset(
 
 
 def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapping[str, str], location: str) -> None:
-    """Write a shallow clone of ``base`` at ``location``, unless it is there already.
+    """Write a shallow clone of ``base`` at ``location``, unless it is there already; pin the base first.
 
     Raises:
+        PermissionDeniedError: the tag of the pin cannot be set; nothing was written.
         StaleError: the tag by which the base was found is at another version.
         BackendError: as ``storage.write_clone``, which looks at the version itself.
     """
@@ -147,7 +155,35 @@ def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapp
         if now != planned:
             field = StaleField(f"tag `{base.tag}`", planned, now)
             raise StaleError(f"{field.field} at {locations.redact(base.location)} {field}")
-    storage.write_clone(base, base_options, location, options)
+    found = storage.find_clone(location, options) if base.pin else None
+    is_free = isinstance(found, Storage) and found.kind is StorageKind.NOTHING
+    # The tag of another clone there has the same name.
+    if is_free or (isinstance(found, storage.FoundClone) and base.is_same_version(found.base)):
+        pin_base(base, base_options, location)
+    try:
+        storage.write_clone(base, base_options, location, options)
+    except BackendError:
+        left = storage.find_clone(location, options) if is_free else None
+        if isinstance(left, Storage) and left.kind is StorageKind.NOTHING:
+            with suppress(BackendError):
+                storage.unpin_base(base.location, location, base_options)
+        raise
+
+
+def pin_base(base: CloneBase, base_options: Mapping[str, str], location: str) -> None:
+    """Keep the base of the clone at ``location`` by a tag.
+
+    Raises:
+        PermissionDeniedError: the credentials may not write there.
+        BackendError: as ``storage.pin_base``.
+    """
+    try:
+        storage.pin_base(base, location, base_options)
+    except PermissionDeniedError as error:
+        raise PermissionDeniedError(
+            f"`pin` needs credentials that may set the tag {storage.pin_of(location)} at "
+            f"{locations.redact(base.location)}, which is denied: {error}"
+        ) from error
 
 
 def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:

@@ -52,13 +52,26 @@ Event: TypeAlias = Change | ChangeResult
 """A change that starts, or the result of one that has ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptTag:
+    """A tag that kept the base of a clone whose entry is gone, and why it stays.
+
+    ``source`` is the address of the table that was cloned, ``location`` that of its data; None if it is not known.
+    """
+
+    tag: str
+    source: str
+    location: str | None
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ApplyReport(Renderable):
     """The results of all changes, in the plan's order.
 
     ``journal`` is the path or URI of the journal, and ``journal_error`` why its end is missing.
     ``interrupted``: the run was told to stop. ``unreferenced`` are the locations of clones whose entries it removed and
-    to which no other entry of the catalogs refers; their data stays.
+    to which no other entry of the catalogs refers; their data stays. ``kept_tags`` are those of ``pin`` that stay too.
     """
 
     results: Sequence[ChangeResult]
@@ -66,6 +79,7 @@ class ApplyReport(Renderable):
     interrupted: bool = False
     journal_error: str = ""
     unreferenced: Sequence[str] = ()
+    kept_tags: Sequence[KeptTag] = ()
 
     @property
     def counts(self) -> Mapping[Status, int]:
@@ -145,10 +159,17 @@ def summary_line(report: ApplyReport, title: str = "") -> str:
 
 
 def unreferenced_lines(report: ApplyReport) -> Iterator[str]:
-    """Yield lines about the data of clones to which no entry refers any more."""
+    """Yield lines about the data of clones to which no entry refers any more, and about the tags that stay."""
     shown = [locations.redact(location) for location in report.unreferenced]
-    if not shown:
-        return
+    if shown:
+        yield from _clone_lines(shown)
+    for kept in report.kept_tags:
+        place = repr(locations.redact(kept.location)) if kept.location else "LOCATION"
+        call = f"lance.dataset({place}).tags.delete({kept.tag!r})"
+        yield display.message(f"the tag {kept.tag} of {kept.source} stays: {kept.reason}; `{call}` removes it")
+
+
+def _clone_lines(shown: Sequence[str]) -> Iterator[str]:
     has, their = ("has", "its") if len(shown) == 1 else ("have", "their")
     yield f"{count(len(shown), 'clone')} {has} no entry any more, and {their} data stays:"
     yield from (f"  {display.message(location.rstrip('/'))}/" for location in shown[:_MOST_LOCATIONS])

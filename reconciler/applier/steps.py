@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from reconciler import storage
 from reconciler.applier.datasets import (
     ensure_clone,
     ensure_dataset,
@@ -15,6 +16,7 @@ from reconciler.applier.datasets import (
     expect_data,
     expect_no_data,
     holds_new_dataset,
+    pin_base,
     show_columns,
     tag_dataset,
 )
@@ -73,6 +75,7 @@ def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
 
     What an interrupted run has left unconfirmed is confirmed instead.
     """
+    _pin_found_clone(target)
     if _is_unconfirmed(target) and target.change.action is not Action.CREATE_TABLE:
         return _confirm_location(target)
     return _STEPS[target.change.action](target)
@@ -118,6 +121,17 @@ def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
         raise InvalidInputError("a clone needs a location, and the table that it is made of")
     ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
     return _insert(target, location)[0]
+
+
+def _pin_found_clone(target: Target[LiveTable]) -> None:
+    """Pin the base of a clone whose entry, which was there already, gets its mark."""
+    live, origin, backend = target.live, target.change.mirror_of, target.backend
+    mark = None if live is None or origin is None else target.after.clone
+    if live is None or origin is None or not ownership.is_pinned(mark) or ownership.clone_of(live.properties) == mark:
+        return
+    found = storage.find_clone(live.location, backend.storage_options())
+    if isinstance(found, storage.FoundClone):
+        pin_base(found.base, backend.base_options[origin.catalog], live.location)
 
 
 def _ensure_dataset_of(target: Target[LiveTable], entry: LiveTable, *, finished: bool) -> bool:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from threading import Event as StopSignal
 from typing import TYPE_CHECKING
 
@@ -140,7 +141,8 @@ def print_summary(report: ApplyReport, manifest: ManifestRef) -> None:
     counts = {status.value: report.counts[status] for status in Status}
     shown = {"manifest": manifest.name, "given": dict(manifest.given), "services": dict(manifest.services)}
     clones = {"unreferenced": [*map(locations.redact, report.unreferenced)]} if report.unreferenced else {}
-    _print_event("summary", ok=report.ok, journal=report.journal, **shown, **counts, **clones)
+    tags = {"kept_tags": [asdict(kept) for kept in report.kept_tags]} if report.kept_tags else {}
+    _print_event("summary", ok=report.ok, journal=report.journal, **shown, **counts, **clones, **tags)
 
 
 def _change_fields(change: Change) -> Mapping[str, object]:

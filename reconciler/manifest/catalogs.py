@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import BlockText, Defaults
-from reconciler.manifest.models import CloneAtBlock, NamespaceBlock, TableBlock
+from reconciler.manifest.models import CloneBlock, NamespaceBlock, TableBlock, TableCloneBlock
 from reconciler.manifest.nodes import Mapping, Node, Position, ScalarNode, entries_of
 from reconciler.manifest.variables import is_from_outside, is_unresolved, parse_template, rebase
 from reconciler.model import locations, ownership
@@ -245,16 +245,16 @@ class CatalogBlockReader:
         catalog, *names = block.clone.of.split("/")
         origin = Origin(catalog, tuple(names))
         self.clones.append((clone_node, subject, origin))
-        at = self.clone_at(block.clone.at, clone_node, f"the clone of {subject}")
+        at = self.clone_at(block.clone, clone_node, f"the clone of {subject}")
         return DesiredClone(origin, at)
 
-    def clone_at(self, block: CloneAtBlock, node: Node, subject: str) -> CloneAt:
+    def clone_at(self, block: CloneBlock | TableCloneBlock, node: Node, subject: str) -> CloneAt:
         """Return the version that ``at`` of a clone names; an error for a tag that cannot be one."""
-        tag = entries_of(entries_of(node).get("at")).get("tag")
-        problem = tag_name_problem(block.tag) if block.tag is not None else None
+        at, tag = block.at, entries_of(entries_of(node).get("at")).get("tag")
+        problem = tag_name_problem(at.tag) if at.tag is not None else None
         if problem and tag is not None and self.blocks.is_known(tag):
-            self.blocks.problems.add_at(tag.position, f"`at.tag` in {subject} is `{block.tag}`: {problem}")
-        return CloneAt(block.tag, block.version)
+            self.blocks.problems.add_at(tag.position, f"`at.tag` in {subject} is `{at.tag}`: {problem}")
+        return CloneAt(at.tag, at.version, block.pin)
 
     def _tags(self, block: TableBlock, node: Node, subject: str) -> MappingOf[str, str]:
         tag_nodes = entries_of(entries_of(node).get("tags"))

@@ -16,7 +16,15 @@ from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredCatalog, DesiredClone, DesiredNamespace, DesiredTable, Source, Thresholds
+from reconciler.model.desired import (
+    CloneAt,
+    DesiredCatalog,
+    DesiredClone,
+    DesiredNamespace,
+    DesiredTable,
+    Source,
+    Thresholds,
+)
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.names import Identifier, address, join
 from reconciler.model.redaction import redact_properties, slow_digest
@@ -178,7 +186,7 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
             names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
             parts = ((name, _table_parts(catalog.name, table, None)) for name, table in defaults)
             tables = [(name, *before, None, *after) for name, (before, after) in parts]
-            at = () if mirror.clones is None else (mirror.clones.tag, mirror.clones.version)
+            at = () if mirror.clones is None else _at_parts(mirror.clones)
             yield _line(mirror.key, mirror.origin, sorted(mirror.select.patterns), mirror.into, names, tables, *at)
         for policy in desired.policies:  # the order counts
             policy_address = address(catalog.name, policy.match.patterns)
@@ -275,7 +283,11 @@ def _table_parts(
 
 
 def _clone_parts(clone: DesiredClone) -> tuple[object, ...]:
-    return "clone", clone.origin.catalog, clone.origin.identifier, clone.at.tag, clone.at.version
+    return "clone", clone.origin.catalog, clone.origin.identifier, *_at_parts(clone.at)
+
+
+def _at_parts(at: CloneAt) -> tuple[object, ...]:
+    return (at.tag, at.version, *(("pin",) if at.pin else ()))
 
 
 def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:

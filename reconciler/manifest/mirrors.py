@@ -63,9 +63,7 @@ class _MirrorReader:
             self._read_into(),
             dict(self._read_names(source_capabilities)),
             self.reader.mirror_defaults,
-            self.reader.clone_at(self.block.at, self.node, self._subject)
-            if isinstance(self.block, CloneBlock)
-            else None,
+            self.reader.clone_at(self.block, self.node, self._subject) if isinstance(self.block, CloneBlock) else None,
         )
 
     @property

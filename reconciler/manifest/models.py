@@ -308,6 +308,8 @@ class TableCloneBlock(Block):
     """The table to clone, by its address: catalog, namespaces and name."""
     at: OrNull[CloneAtBlock] = Field(default=CloneAtBlock(), examples=[{"tag": "prod"}])
     """The version to clone, `{tag: NAME}` or `{version: N}`; default: the latest when the plan is made."""
+    pin: Boolean = False
+    """Whether a tag of lancens keeps the version in the source until the clone's entry is removed."""
 
 
 class TableBlock(TableDefaults):
@@ -404,6 +406,8 @@ class CloneBlock(MirrorBlock):
     """The tables to clone, as globs over names joined by a slash; default: all."""
     at: OrNull[CloneAtBlock] = Field(default=CloneAtBlock(), examples=[{"tag": "prod"}])
     """The version to clone, `{tag: NAME}` or `{version: N}`; default: the latest when the plan is made."""
+    pin: Boolean = False
+    """Whether a tag of lancens keeps the version in the source until the clone's entry is removed."""
 
 
 class SuppressBlock(Block):

@@ -15,6 +15,7 @@ class CloneBase:
 
     ``transaction`` identifies the commit of the version. It tells the dataset from another one that was later written
     at its location. ``tag`` is the tag by which the version was found, ``rows`` is None if storage cannot tell them.
+    ``pin``: whether a tag of lancens is to keep the version as long as the clone has its entry.
     """
 
     location: str
@@ -23,6 +24,7 @@ class CloneBase:
     tag: str | None = None
     branch: str = MAIN_BRANCH
     rows: int | None = None
+    pin: bool = False
 
     def is_same_version(self, other: CloneBase | None) -> bool:
         """Return whether both are the same version of the same dataset, whatever tag leads to it."""

@@ -90,10 +90,14 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class CloneAt:
-    """Which version of a table is cloned: that of ``tag``, or ``version``; without either, the latest."""
+    """Which version of a table is cloned: that of ``tag``, or ``version``; without either, the latest.
+
+    ``pin``: whether a tag of lancens keeps it.
+    """
 
     tag: str | None = None
     version: int | None = None
+    pin: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@
   catalog. A list within it has the keys whose values came from the environment or a file: they stay secret.
 - ``lancens.protect`` forbids removal even after the manifest's block is gone.
 - ``lancens.mirror`` names the catalog that the object follows.
-- ``lancens.clone`` names the table and the version that the data was cloned from: ``prod/features/users@42``.
+- ``lancens.clone`` names the table and the version that the data was cloned from: ``prod/features/users@42``, with
+  ``pinned`` after it if a tag of lancens keeps that version.
 - ``lancens.policy`` names the owner of the policies that set ``lancens.keys`` of a table without a block.
 - ``lancens.tags`` lists the tags of the data that lancens set, so that one removed from the manifest is removed.
 - ``lancens.data`` says that lancens wrote, registered or saw data at the entry's location.
@@ -32,6 +33,8 @@ TAGS = "lancens.tags"
 DATA = "lancens.data"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
+
+_PINNED = " pinned"
 
 _MOST_CACHED = 2**12
 """The number of cached values of ``lancens.keys``; the tables of a catalog have few different ones."""
@@ -93,6 +96,16 @@ def clone_of(properties: Mapping[str, str]) -> str | None:
     return properties.get(CLONE) or None
 
 
+def clone_mark(origin: str, version: int, pin: bool) -> str:
+    """Return the mark of a clone of a version of the table ``origin``."""
+    return f"{origin}@{version}{_PINNED if pin else ''}"
+
+
+def is_pinned(mark: str | None) -> bool:
+    """Return whether a tag of lancens keeps the version that a clone was made of."""
+    return (mark or "").endswith(_PINNED)
+
+
 def origin_of_clone(mark: str | None) -> str:
     """Return the address of the table that a clone was made of; empty for no clone."""
     return (mark or "").rpartition("@")[0]
@@ -100,7 +113,7 @@ def origin_of_clone(mark: str | None) -> str:
 
 def version_of_clone(mark: str | None) -> int:
     """Return the version that a clone was made of; 0 for no clone, and for a mark of others without a number."""
-    number = (mark or "").rpartition("@")[2]
+    number = (mark or "").removesuffix(_PINNED).rpartition("@")[2]
     return int(number) if number.isascii() and number.isdecimal() and len(number) < _MOST_DIGITS else 0
 
 

@@ -14,7 +14,7 @@ from reconciler.applier.journal import Journal
 from reconciler.applier.live import load
 from reconciler.applier.report import ApplyReport, Event
 from reconciler.manifest import Manifest
-from reconciler.model import display
+from reconciler.model import display, locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.model.errors import PlanFileError, StalePlanError
@@ -32,7 +32,7 @@ from reconciler.operations.facts import ask_locations, links_to, problem_of
 from reconciler.operations.manifests import check_argument
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
-from reconciler.operations.unreferenced import unreferenced_clones
+from reconciler.operations.unreferenced import release_pins, unreferenced_clones
 from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, replan
@@ -134,7 +134,11 @@ def apply(
         report = carry_out(replanned, plan, connections, parallelism, journal, on_event, stop, profile)
         hide = location_hider(secret_locations_of(manifest))
         unreferenced = unreferenced_clones(report.results, connections, parallelism)
-        return replace(report, unreferenced=[*map(hide, unreferenced)])
+        kept = [
+            replace(tag, location=tag.location and hide(locations.redact(tag.location)), reason=hide(tag.reason))
+            for tag in release_pins(manifest, report.results, unreferenced, connections, parallelism)
+        ]
+        return replace(report, unreferenced=[*map(hide, unreferenced)], kept_tags=kept)
 
 
 def replan_verified(

@@ -315,7 +315,8 @@ def _equality_key(entry: Entry) -> Hashable:
         content = tuple((field.label, field.after) for field in field_changes(entry))
     params = _without_own_names(entry).params
     if entry.code is ReasonCode.CLONED:  # clones of one catalog fold, whatever their versions and rows
-        params = {"name": params.get("name", "").partition("/")[0], "tag": params.get("tag", "")}
+        catalog = params.get("name", "").partition("/")[0]
+        params = {"name": catalog, "tag": params.get("tag", ""), "kind": params.get("kind", "")}
     return type(entry), entry.kind, action, entry.code, repr(sorted(params.items())), content
 
 

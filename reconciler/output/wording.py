@@ -48,6 +48,10 @@ _LOCATION_LABELS = {
     "deregister": "data stays at",
     "move": "data stays at",
 }
+_PINNED = (
+    "kept by a tag that apply sets there: once that version is old, `cleanup_old_versions()` of the source raises, and "
+    "its auto clean-up warns"
+)
 _NOT_KEPT = "which no tag keeps: a clean-up of the source breaks the clone"
 _PROPERTY = "properties."
 _LOCATIONS = ("location", "requested-location", "chosen-location")
@@ -372,6 +376,8 @@ def base_location(entry: Entry) -> tuple[str, str, str] | None:
     base = entry.clone if isinstance(entry, Change) else None
     if base is None:
         return None
+    if base.pin:
+        return "reads", locations.redact(base.location), _PINNED
     kept = f"kept by its tag {display.value(base.tag)}" if base.tag is not None else _NOT_KEPT
     return "reads", locations.redact(base.location), kept
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
-from reconciler.model.desired import CloneAt, DesiredTable
+from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
 from reconciler.model.ownership import version_of_clone
@@ -17,7 +17,6 @@ from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, is_recorded_clone
 from reconciler.planner.outcome import CatalogContext
 
-_LATEST = CloneAt()
 _BASE_REFUSALS = (ReasonCode.BASE_OUTSIDE, ReasonCode.BASE_UNAVAILABLE, ReasonCode.OPTIONS_DIFFER)
 
 
@@ -28,21 +27,24 @@ def base_of(desired: DesiredTable, facts: TableFacts) -> CloneBase | None:
     """
     if desired.clones is None:
         return None
-    if facts.clone is not None and desired.clones.at == _LATEST:
-        return facts.clone
-    return facts.base if isinstance(facts.base, CloneBase) else None
+    at = desired.clones.at
+    is_latest = at.tag is None and at.version is None
+    base = facts.clone if facts.clone is not None and is_latest else facts.base
+    return replace(base, pin=at.pin) if isinstance(base, CloneBase) else None
 
 
-def clone_mark(desired: DesiredTable, base: CloneBase | None) -> str | None:
+def mark_of_clone(desired: DesiredTable, base: CloneBase | None) -> str | None:
     """Return the mark of an entry whose data is a clone of ``base``."""
-    return None if desired.clones is None or base is None else f"{_origin(desired)}@{base.version}"
+    if desired.clones is None or base is None:
+        return None
+    return ownership.clone_mark(_origin(desired), base.version, desired.clones.at.pin)
 
 
 def mark_of_existing(desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Mapping[str, str | None]:
     """Return the mark to write to an entry that lacks it and has the data of its clone, as a field of its view."""
     if facts is None or facts.clone is None or is_recorded_clone(desired, live):
         return {}
-    return {"clone": clone_mark(desired, facts.clone)}
+    return {"clone": mark_of_clone(desired, facts.clone)}
 
 
 def how_cloned(desired: DesiredTable, facts: TableFacts, base: CloneBase) -> tuple[Action, Schema | None, Why]:
@@ -52,6 +54,8 @@ def how_cloned(desired: DesiredTable, facts: TableFacts, base: CloneBase) -> tup
         params["tag"] = base.tag
     if base.rows is not None:
         params["count"] = base.rows
+    if base.pin:
+        params["kind"] = "pinned"
     is_there = facts.storage.kind is StorageKind.DATASET and not facts.is_begun
     action = Action.REGISTER_TABLE if is_there else Action.CREATE_TABLE
     return action, None, Why(ReasonCode.CLONED, params)
@@ -64,6 +68,9 @@ def why_unclonable(context: CatalogContext, desired: DesiredTable, facts: TableF
         return None
     if able.chooses_locations or (facts.location is None and able.places_tables):
         return Why(ReasonCode.CLONE_CANNOT_PLACE)
+    if clone.at.pin and not able.table_markers:
+        detail = "its catalog keeps no properties to record `pin` in: remove `pin`"
+        return Why(ReasonCode.BASE_UNAVAILABLE, Params(name=_origin(desired), detail=detail))
     if clone.awaited is not None:
         return clone.awaited
     if isinstance(facts.base, Why):

@@ -15,7 +15,7 @@ from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
-from reconciler.planner.clones import base_of, clone_mark, how_cloned, mark_of_existing, why_no_clone, why_unclonable
+from reconciler.planner.clones import base_of, how_cloned, mark_of_clone, mark_of_existing, why_no_clone, why_unclonable
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.moves import TablePair
@@ -117,7 +117,7 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
             "safeguards": context.safeguards({}),
             "columns": columns,
             "data": has_data and able.table_markers,
-            "clone": clone_mark(desired, base) if able.table_markers else None,
+            "clone": mark_of_clone(desired, base) if able.table_markers else None,
         }
     )
     _, after = tags.applied_to(_NO_VIEW, after)

@@ -6,6 +6,8 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ import reconciler
 from reconciler import storage
 from reconciler.applier.report import unreferenced_lines
 from reconciler.backends.dir import DirBackend
+from reconciler.backends.memory import MemoryBackend
+from reconciler.model import ownership
 from reconciler.model.clones import CloneProblem, CloneRefusal
-from reconciler.model.errors import ManifestError, PlanFileError, SafetyError, StalePlanError
+from reconciler.model.errors import ManifestError, PermissionDeniedError, PlanFileError, SafetyError, StalePlanError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
@@ -822,3 +826,213 @@ def test_a_mark_that_others_wrote_needs_no_number(world: World) -> None:
     manifest = world.manifest(lake=LAKE, preview=f"{TAGGED}\n{own}")
     world.apply(manifest, Plan.from_json(reconciler.plan(manifest).to_json()))
     assert world.catalog("preview").load_table(USERS).properties["tier"] == "own"
+
+
+# ---- pinned bases ----------------------------------------------------------------------------------------------------
+
+PINNED = "clone: {from: lake, select: ['**/users'], at: {version: 2}, pin: true}"
+PINNED_TABLE = (
+    "namespaces: {features: {tables: {users: {clone: {of: lake/features/users, at: {tag: prod}, pin: true}}}}}"
+)
+
+
+def pins(world: World) -> Mapping[str, int]:
+    tags = lance.dataset(place(world, "lake", USERS)).tags.list()
+    return {name: tag["version"] for name, tag in tags.items() if name != "prod"}
+
+
+@pytest.mark.parametrize("block", [PINNED, PINNED_TABLE])
+@pytest.mark.parametrize("impl", ["memory", "dir"])
+def test_a_pinned_base_has_a_tag_as_long_as_the_clone_has_an_entry(world: World, impl: str, block: str) -> None:
+    world.impls["preview"] = impl
+    before = files(world.folder / "lake")
+    manifest = world.manifest(lake="prune: never", preview=block)
+    plan = reconciler.plan(manifest)
+    for form in ("text", "markdown", "html"):
+        assert "5 rows, pinned" in render(plan, form), form
+        assert "kept by a tag that apply sets there" in render(plan, form), form
+        assert "which no tag keeps" not in render(plan, form), form
+    assert json.loads(plan.to_json())["changes"][-1]["clone"]["pin"] is True
+    world.apply(manifest, Plan.from_json(plan.to_json()))
+    assert reconciler.plan(manifest).is_empty
+    [clone] = list_tables(manifest, ["preview/**"])[0]
+    assert clone.clone == "lake/features/users@2 pinned"
+    tag = storage.pin_of(clone.location or "")
+    assert pins(world) == {tag: 2}
+    with pytest.raises(OSError, match="tagged"):
+        lance.dataset(place(world, "lake", USERS)).cleanup_old_versions(older_than=timedelta(0))
+    after = files(world.folder / "lake")
+    assert [Path(name).stem for name in after.keys() - before.keys()] == [tag]
+    gone = world.manifest(lake="prune: never", preview="prune: owned")
+    report = world.apply(gone, reconciler.plan(gone, allow_mass_removal=True), allow_mass_removal=True)
+    assert (len(report.unreferenced), report.kept_tags) == (1, [])
+    assert files(world.folder / "lake") == before
+
+
+def test_what_is_not_pinned_has_no_tag_and_an_entry_is_never_pinned_later(world: World) -> None:
+    world.settle(lake=LAKE, preview=PINNED.replace(", pin: true", ""))
+    world.settle(lake=LAKE, preview=PINNED)
+    assert pins(world) == {}
+
+
+def kill_points(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]:
+    """As :func:`killed_at`, but at the writes of a pin, and of its removal, too."""
+    points = iter(range(1_000_000))
+    last = [0]
+
+    def point() -> None:
+        last[0] = next(points)
+        if last[0] == number:
+            raise Crash("killed")
+
+    def wrapped(genuine: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*args: Any, **kwargs: Any) -> Any:
+            point()
+            result = genuine(*args, **kwargs)
+            point()
+            return result
+
+        return write
+
+    names = [(DirBackend, name) for name in ("insert_namespace", "enter_table", "alter_table", "remove_table")]
+    for owner, name in (*names, (storage, "write_clone"), (storage, "pin_base"), (storage, "unpin_base")):
+        target: Any = owner
+        monkeypatch.setattr(target, name, wrapped(getattr(target, name)))
+    return lambda: last[0] + 1
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("same_plan", [False, True])
+def test_killed_at_any_write_the_pin_ends_as_without(
+    world: World, monkeypatch: pytest.MonkeyPatch, ends: bool, same_plan: bool
+) -> None:
+    """One clone directly under the root, which is a table before it has an entry."""
+    lake = files(world.folder / "lake")
+    for number in range(100):
+        world.impls = {f"preview{number}": "dir"}
+        block = PINNED.replace("select: ['**/users']", "select: ['**/users'], names: {features/users: top}")
+        manifest = world.manifest(lake="prune: never", **{f"preview{number}": block})
+        if ends:
+            world.apply(manifest)
+            manifest = world.manifest(lake="prune: never", **{f"preview{number}": "prune: owned"})
+        saved = reconciler.plan(manifest, allow_mass_removal=True).to_json()
+        options: Any = {"journal": world.folder / "journal", "allow_mass_removal": True, "parallelism": 1}
+        with monkeypatch.context() as patch:
+            points = kill_points(patch, number)
+            with suppress(Crash):
+                reconciler.apply(Plan.from_json(saved), manifest, **options)
+            is_done = number >= points()
+        root = DirBackend(root=str(world.folder / f"preview{number}"))
+        for table in root.scan().tables.values():
+            if ownership.is_pinned(table.properties.get(CLONE)):
+                assert storage.pin_of(table.location) in pins(world)
+        plan = reconciler.plan(manifest, allow_mass_removal=True)
+        again = Plan.from_json(saved) if same_plan and not _shows_root(plan) else plan
+        reconciler.apply(again, manifest, **options)
+        tables = root.scan().tables.values()
+        marked = [table for table in tables if ownership.is_pinned(table.properties.get(CLONE))]
+        assert len(marked) == (0 if ends else 1)
+        if not ends:
+            assert [*pins(world).values()] == [2] * (number + 1)
+        elif same_plan:
+            assert files(world.folder / "lake") == lake
+        if is_done:
+            break
+    assert number > 2
+
+
+def test_a_pin_that_is_denied_fails_before_anything_is_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(world.folder)
+    manifest = world.manifest(lake="prune: never", preview=PINNED)
+    before = files(world.folder / "lake")
+
+    def deny(*_: object) -> None:
+        raise PermissionDeniedError("403")
+
+    monkeypatch.setattr(storage, "pin_base", deny)
+    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=world.folder / "journal")
+    [message] = [result.message for result in report.results if result.message]
+    assert "`pin` needs credentials that may set the tag lancens-clone-" in message
+    assert files(world.folder / "lake") == before
+    assert not files(world.folder / "preview")
+
+
+def test_a_clone_that_cannot_be_written_leaves_no_pin(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = world.manifest(lake="prune: never", preview=PINNED), files(world.folder / "lake")
+
+    def deny(*_: object) -> None:
+        raise PermissionDeniedError("403")
+
+    monkeypatch.setattr(storage, "write_clone", deny)
+    report = reconciler.apply(reconciler.plan(before[0]), before[0], journal=world.folder / "journal")
+    assert "403" in [result.message for result in report.results]
+    assert files(world.folder / "lake") == before[1]
+
+
+@pytest.mark.parametrize("is_denied", [False, True])
+def test_the_pin_of_a_clone_whose_data_is_gone_is_found_by_its_source(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_denied: bool
+) -> None:
+    def deny(*_: object) -> None:
+        raise PermissionDeniedError("403")
+
+    world.settle(lake=LAKE, preview=PINNED)
+    shutil.rmtree(place(world, "preview", USERS))
+    gone = world.manifest(lake="prune: never", preview="prune: owned")
+    plan = reconciler.plan(gone, allow_mass_removal=True)
+    if is_denied:
+        monkeypatch.setattr(storage, "unpin_base", deny)
+    report = world.apply(gone, plan, allow_mass_removal=True)
+    assert [kept.reason for kept in report.kept_tags] == ["lake (memory): 403"] * is_denied
+    assert len(pins(world)) == is_denied
+
+
+def test_a_tag_that_cannot_be_removed_is_told_with_the_call_that_does(world: World) -> None:
+    world.settle(lake=LAKE, preview=PINNED)
+    location = place(world, "lake", USERS)
+    gone = world.manifest(preview="prune: owned")
+    report = world.apply(gone, reconciler.plan(gone, allow_mass_removal=True), allow_mass_removal=True)
+    [tag] = pins(world)
+    [kept] = report.kept_tags
+    assert (kept.tag, kept.source, kept.location) == (tag, "lake/features/users", location)
+    told = [*unreferenced_lines(report)][-1]
+    assert "the manifest has no catalog `lake`" in told
+    assert f"`lance.dataset({location!r}).tags.delete({tag!r})` removes it" in told
+    lance.dataset(location).tags.delete(tag)
+    assert pins(world) == {}
+
+
+def test_a_pin_stays_while_another_entry_has_the_data(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.settle(lake=LAKE, preview=PINNED)
+    preview = world.catalog("preview")
+    preview.insert_table(("kept",), place(world, "preview", USERS), {})
+    manifest = world.manifest(lake=LAKE, preview="prune: owned")
+    options = ("--format", "json", "--auto-approve", "--allow-mass-removal")
+    ran = lancens(capsys, "apply", manifest.files[0], *options)
+    [kept] = json.loads(ran.out.splitlines()[-1])["kept_tags"]
+    assert (kept["source"], kept["reason"]) == ("lake/features/users", "an entry may refer to the clone still")
+    assert [kept["tag"]] == [*pins(world)]
+
+
+def test_the_pin_of_another_clone_at_the_place_stays(world: World) -> None:
+    manifest = world.manifest(lake="prune: never", preview=PINNED)
+    plan = reconciler.plan(manifest)
+    others = world.manifest(lake="prune: never", preview=PINNED.replace("version: 2", "version: 3"))
+    made = world.apply(others)
+    assert made.ok
+    world.catalog("preview").remove_table(USERS)
+    report = reconciler.apply(plan, manifest, journal=world.folder / "journal")
+    assert not report.ok
+    assert [*pins(world).values()] == [3]
+
+
+def test_a_pin_counts_in_the_digest(world: World) -> None:
+    blocks = (PINNED, PINNED.replace(", pin: true", ""), PINNED_TABLE, PINNED_TABLE.replace(", pin: true", ""))
+    assert len({world.manifest(lake=LAKE, preview=block).digest for block in blocks}) == len(blocks)
+
+
+def test_a_catalog_without_properties_cannot_pin(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    able = replace(MemoryBackend.known_capabilities, table_markers=False)
+    monkeypatch.setattr(MemoryBackend, "known_capabilities", able)
+    plan = reconciler.plan(world.manifest(lake="prune: never", preview=PINNED))
+    assert_blocked(plan, "preview/features/users", ReasonCode.BASE_UNAVAILABLE, name="lake/features/users")

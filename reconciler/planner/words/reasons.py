@@ -45,6 +45,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         " at {version}",
         " (tag {tag})",
         (", {count:row}", f", {UNKNOWN} rows"),
+        ", {kind}",
     ],
     ReasonCode.CLONE_ENDED: "a clone of {name}, which is not cloned any more",
     ReasonCode.COLUMNS: _column_changes,
