@@ -62,6 +62,7 @@ def release_pins(
     """
     pinned: defaultdict[str, list[KeptTag]] = defaultdict(list)
     targets: dict[str, str] = {}
+    places = set(map(locations.place, unreferenced))
     kept: list[KeptTag] = []
     for catalog, target, mark in _deregistered(results):
         if not ownership.is_pinned(mark):
@@ -69,7 +70,7 @@ def release_pins(
         backend, source, tag = connections[catalog].backend, ownership.origin_of_clone(mark), storage.pin_of(target)
         pin = KeptTag(tag, source, _base_of(backend, target), "")
         targets[tag] = target
-        if target in unreferenced:
+        if locations.place(target) in places:
             pinned[source.partition("/")[0]].append(pin)
         else:
             kept.append(replace(pin, reason="an entry may refer to the clone still"))

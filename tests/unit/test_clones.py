@@ -1002,6 +1002,19 @@ def test_a_tag_that_cannot_be_removed_is_told_with_the_call_that_does(world: Wor
     assert pins(world) == {}
 
 
+def test_no_tag_is_removed_outside_the_root_of_the_source(world: World) -> None:
+    world.settle(lake=LAKE, preview=PINNED)
+    location = place(world, "lake", USERS)
+    gone = Path(world.manifest(lake="prune: never", preview="prune: owned").files[0])
+    gone.write_text(gone.read_text().replace(f"root: {world.folder / 'lake'}", f"root: {world.folder / 'other'}"))
+    (world.folder / "other").mkdir()
+    manifest = reconciler.load(gone)
+    report = world.apply(manifest, reconciler.plan(manifest, allow_mass_removal=True), allow_mass_removal=True)
+    [kept] = report.kept_tags
+    assert (kept.location, kept.reason) == (location, "its data is not below the `root` of lake")
+    assert [*pins(world)] == [kept.tag]
+
+
 def test_a_pin_stays_while_another_entry_has_the_data(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.settle(lake=LAKE, preview=PINNED)
     preview = world.catalog("preview")
