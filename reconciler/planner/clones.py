@@ -13,6 +13,7 @@ from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
 from reconciler.model.ownership import version_of_clone
 from reconciler.model.reasons import Params, ReasonCode, Why
+from reconciler.model.tags import MAIN_BRANCH
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, is_recorded_clone
 from reconciler.planner.outcome import CatalogContext
@@ -105,6 +106,8 @@ def recorded_clone(desired: DesiredTable, entry: Change | Blocked | None, facts:
     if entry.clone is not None:
         number = clone.at.version or entry.clone.version
         base = replace(entry.clone, location=clone.location or "", tag=clone.at.tag, version=number)
+        if base.tag is None:  # only a tag leads to another branch
+            base = replace(base, branch=MAIN_BRANCH)
         is_there = isinstance(entry, Change) and entry.storage is StorageKind.DATASET
         is_begun = isinstance(entry, Change) and entry.action is Action.CREATE_TABLE
         facts = replace(facts, base=base, clone=base if is_there else None, is_begun=is_begun)

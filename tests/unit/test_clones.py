@@ -247,6 +247,15 @@ def test_an_edited_plan_is_refused(world: World, edit: str) -> None:
     assert world.catalog("preview").scan().tables == {}
 
 
+def test_only_a_tag_leads_to_another_branch_in_an_edited_plan(world: World) -> None:
+    """The path of a branch could lead out of the source's root."""
+    manifest = world.manifest(lake=LAKE, preview="clone: {from: lake}")
+    document = json.loads(reconciler.plan(manifest).to_json())
+    document["changes"][-1]["clone"]["branch"] = "../../../elsewhere"
+    with pytest.raises(PlanFileError):
+        reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
+
+
 def test_a_base_that_is_not_the_tags_version_in_an_edited_plan_is_not_cloned(world: World) -> None:
     manifest = world.manifest(lake=LAKE, preview=TAGGED)
     document = json.loads(reconciler.plan(manifest).to_json())
