@@ -57,6 +57,14 @@ _REFUSALS = {
     CloneProblem.UNCOUNTED: f"{_OTHER_STORE}, which needs the number of rows of each fragment",
     CloneProblem.UNKNOWN_FEATURES: f"{_OTHER_STORE}, which loses its features {{detail}}",
 }
+_OTHER_STORES = {
+    CloneProblem.LOCAL_BASE,
+    CloneProblem.OTHER_STORE,
+    CloneProblem.STABLE_ROW_IDS,
+    CloneProblem.OLD_INDEX,
+    CloneProblem.UNCOUNTED,
+    CloneProblem.UNKNOWN_FEATURES,
+}
 _NOT_PROBED = Storage(StorageKind.UNKNOWN)
 
 
@@ -156,6 +164,10 @@ def _read_base(backend: Backend, table: DesiredTable, target: str) -> CloneBase 
     if isinstance(base, CloneBase):
         return base
     if isinstance(base, CloneRefusal):
+        if base.problem is CloneProblem.MISSING_TAG:
+            params["tag"] = base.detail
+        elif base.problem in _OTHER_STORES:
+            params["location"] = locations.redact(clone.location)
         detail = _REFUSALS[base.problem].format(detail=base.detail).rstrip(" :")
         return Why(ReasonCode.BASE_UNAVAILABLE, {**params, "detail": detail})
     detail = base.detail or "no dataset is there"

@@ -167,7 +167,7 @@ def _answers(
         facts, clone = TableFacts(location, storage, tags=tags), table.clones
         if clone is not None and clone.location is not None:
             base = CloneBase(clone.location, clone.at.version or 1, "", clone.at.tag)
-            facts = replace(facts, base=base, clone=base if question.live else None)
+            facts = replace(facts, base=None if question.live else base, clone=base if question.live else None)
         yield table.id, facts
 
 

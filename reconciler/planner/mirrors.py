@@ -195,7 +195,11 @@ def with_bases(desired: DesiredCatalog, tables_after: Callable[[str], TablesAfte
             origin = block.clones.origin
             base = sources[origin.catalog].get(origin.identifier)
             if base is None:
-                params = Params(name=address(origin.catalog, origin.identifier), detail="there is no such table")
+                params = Params(
+                    name=address(origin.catalog, origin.identifier),
+                    where=origin.catalog,
+                    detail="there is no such table",
+                )
                 clones = replace(block.clones, awaited=Why(ReasonCode.BASE_UNAVAILABLE, params))
             else:
                 awaited = _why_base_awaited(origin.catalog, base, block.clones.at)

@@ -253,6 +253,8 @@ def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterato
     if facts is not None and facts.storage.elsewhere:
         places = tuple(map(locations.redact, facts.storage.elsewhere))
         yield Remark(NoteCode.READS_ELSEWHERE, desired.id, {"names": places})
+    if facts is not None and facts.base is not None and (desired.schema or desired.tags):
+        yield Remark(NoteCode.CLONED_FIRST, desired.id)
     difference = schema_difference(desired, facts)
     live_columns = (facts.storage.schema if facts is not None else None) or ()
     remarkable = {

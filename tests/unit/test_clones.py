@@ -25,7 +25,7 @@ from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.model.errors import ManifestError, PermissionDeniedError, PlanFileError, SafetyError, StalePlanError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.connections import open_connections
 from reconciler.operations.listing import describe, list_tables
 from reconciler.operations.plan import describe_removed
@@ -33,13 +33,21 @@ from reconciler.output import render
 from reconciler.planner.plan import Plan
 from reconciler.storage import cloning
 from tests.cli.running import lancens
-from tests.plans import assert_blocked, blocked, resealed
+from tests.plans import assert_blocked, blocked, noted, resealed
 from tests.unit.applier.world import Crash
 from tests.unit.test_mirrors import LAKE, World, steps
 from tests.writing import load_text
 
 TAGGED = "clone: {from: lake, at: {tag: prod}}"
 USERS, EVENTS = ("features", "users"), ("features", "events")
+OTHER_STORES = {
+    CloneProblem.LOCAL_BASE,
+    CloneProblem.OTHER_STORE,
+    CloneProblem.STABLE_ROW_IDS,
+    CloneProblem.OLD_INDEX,
+    CloneProblem.UNCOUNTED,
+    CloneProblem.UNKNOWN_FEATURES,
+}
 
 
 @pytest.fixture
@@ -140,7 +148,9 @@ def test_what_cannot_be_cloned_is_blocked_with_what_to_do(world: World) -> None:
     [users] = [entry for entry in plan.blocked if entry.address == "preview/features/users"]
     leave_out = "namespaces: {features: {tables: {users: {absent: true}}}}"
     assert leave_out in users.remedy
-    assert "tags.create" in users.remedy
+    assert "set its tag `prod` with pylance's `tags.create`" in users.remedy
+    [events] = [entry for entry in plan.blocked if entry.address == "preview/features/events"]
+    assert "tags.create" not in events.remedy
     assert [change.address for change in plan.waiting] == ["preview/features"]
     world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
     assert world.catalog("preview").scan().tables == {}
@@ -152,6 +162,7 @@ def test_every_problem_of_a_base_is_told(world: World, monkeypatch: pytest.Monke
     plan = reconciler.plan(world.manifest(lake="prune: never", preview=TAGGED))
     assert {code for _, code in blocked(plan)} == {ReasonCode.BASE_UNAVAILABLE}
     assert "{" not in plan.blocked[0].reason
+    assert ("`root` in the store of" in plan.blocked[0].remedy) == (problem in OTHER_STORES)
 
 
 def test_a_table_whose_data_or_tag_the_same_plan_writes_is_cloned_after_it(world: World) -> None:
@@ -437,6 +448,7 @@ def test_a_block_is_on_top_of_its_clone_from_the_next_plan_on(world: World) -> N
     reasons = {change.address: change.reason for change in plan.changes}
     assert reasons["preview/features/users"] == "clone of lake/features/users at 2 (tag prod), 5 rows"
     assert "clone" not in reasons["preview/features/more"]
+    assert noted(plan, "where", "name") == [(NoteCode.CLONED_FIRST, "preview/features", "users")]
     world.apply(manifest, Plan.from_json(plan.to_json()))
     assert world.catalog("preview").load_table(USERS).properties["tier"] == "silver"
 
@@ -463,7 +475,8 @@ def test_a_table_that_a_line_moves_is_cloned_under_its_new_name(world: World) ->
     moved = "moved: [{from: features/users, to: features/people}]"
     people = "namespaces: {features: {tables: {people: {schema: [{name: id, type: int64}]}}}}"
     preview = f"{TAGGED}\n{moved}\n{people}"
-    assert reconciler.plan(world.manifest(lake="prune: never", preview=preview)).notes == ()
+    notes = reconciler.plan(world.manifest(lake="prune: never", preview=preview)).notes
+    assert [note.code for note in notes] == [NoteCode.CLONED_FIRST]
     manifest = world.settle(lake="prune: never", preview=preview)
     assert (rows(world, ("features", "people")), rows(world, EVENTS)) == (5, 5)
     assert USERS not in world.catalog("preview").scan().tables
@@ -702,6 +715,7 @@ def test_the_source_of_one_clone_is_checked_and_comes_first(world: World) -> Non
     manifest = world.manifest(lake=LAKE.replace("tier: gold", "tier: silver"), preview=block)
     plan = reconciler.plan(manifest)
     assert blocked(plan) == [("preview/b", ReasonCode.BASE_UNAVAILABLE)]
+    assert plan.blocked[0].remedy.startswith("correct `of`")
     [update, create] = plan.changes
     assert [plan.changes[position] for position in create.depends_on] == [update]
     lake = world.catalog("lake")

@@ -61,13 +61,18 @@ LEAVE_OUT = "leave it out with `{leave_out}` in {catalog}"
 _WRITE_IN_MIRROR = ("write `{write}` in the `{kind}` of {catalog}", "write `{write}` in the `mirror` of {catalog}")
 _MORE_NAMES = "write more names into `into` in the `mirror` of {catalog}"
 _ADMIT_BASE = "write a `root` above it in the `config` of {other}, or pass --allow-outside"
-_OTHER_BASE = "set the tag with pylance's `tags.create`, or write another `at`"
+_CORRECT_BASE = "correct `of` in its block, or apply the plan of {where} first"
+_OTHER_BASE = (
+    "set its tag `{tag}` with pylance's `tags.create`, or write another `at`",
+    "write a `root` in the store of {location} for {catalog}",
+    "write another `at`",
+)
 _SAME_OPTIONS = "write the same `storage.*` in the `config` of both catalogs"
 _APPLY_SOURCE_FIRST = "carry out the plan of {other} first (`--select '{other}/**'`), and plan again"
 
 REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BASE_OUTSIDE: _ADMIT_BASE,
-    ReasonCode.BASE_UNAVAILABLE: _OTHER_BASE,
+    ReasonCode.BASE_UNAVAILABLE: [(_CORRECT_BASE, *_OTHER_BASE)],
     ReasonCode.BAD_DEPTH: [
         (*_WRITE_IN_MIRROR, "write more names into `into` in the `{kind}` of {catalog}", _MORE_NAMES)
     ],
@@ -191,7 +196,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
 MIRROR_REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BAD_PROPERTY: f"shorten it in {{name}}, or {LEAVE_OUT}",
     ReasonCode.BASE_OUTSIDE: f"{_ADMIT_BASE}, or {LEAVE_OUT}",
-    ReasonCode.BASE_UNAVAILABLE: f"{_OTHER_BASE}, or {LEAVE_OUT}",
+    ReasonCode.BASE_UNAVAILABLE: [_OTHER_BASE, f", or {LEAVE_OUT}"],
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}`defaults`",
     ReasonCode.NOT_THIS_CLONE: f"write another `into` or `root` for the clones of {{catalog}}, or {LEAVE_OUT}",
     ReasonCode.OPTIONS_DIFFER: f"{_SAME_OPTIONS}, or {LEAVE_OUT}",
