@@ -57,11 +57,16 @@ def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
 def why_data_lost(
     context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None
 ) -> Why | None:
-    """Return why a table without data is blocked: it had some, and nobody asked for an empty dataset."""
+    """Return why a table without data is blocked: it had some, and nobody asked for an empty dataset.
+
+    A clone is never given one: its mark would go on saying what it is a clone of.
+    """
     if facts is None or facts.storage.kind is not StorageKind.NOTHING or not ownership.has_data(live.properties):
         return None
     params = Params(location=_shown_location(facts))
-    if desired.schema is not None:
+    if desired.clones is not None:
+        params["other"] = address(desired.clones.origin.catalog, desired.clones.origin.identifier)
+    elif desired.schema is not None:
         if context.recreate_lost.contains(desired.id):
             return None
         params["name"] = address(context.catalog, desired.id)

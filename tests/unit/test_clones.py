@@ -40,6 +40,7 @@ from tests.writing import load_text
 
 TAGGED = "clone: {from: lake, at: {tag: prod}}"
 USERS, EVENTS = ("features", "users"), ("features", "events")
+USERS_SCHEMA = "{schema: [{name: id, type: int64}]}"
 OTHER_STORES = {
     CloneProblem.LOCAL_BASE,
     CloneProblem.OTHER_STORE,
@@ -460,6 +461,31 @@ def test_a_block_is_on_top_of_its_clone_from_the_next_plan_on(world: World) -> N
     assert (clone.schema.names, clone.count_rows()) == (["id", "age"], 5)
     assert [*clone.tags.list()] == ["tried"]
     assert files(world.folder / "lake") == before
+
+
+@pytest.mark.parametrize(
+    ("preview", "name", "remedy"),
+    [
+        (f"{TAGGED}\nnamespaces: {{features: {{tables: {{users: {USERS_SCHEMA}}}}}}}", USERS, "leave it out"),
+        (
+            f"tables: {{t: {{clone: {{of: lake/features/users, at: {{tag: prod}}}}, {USERS_SCHEMA[1:]}}}",
+            ("t",),
+            "clone lake/features/users",
+        ),
+    ],
+)
+def test_a_lost_clone_is_not_made_again_without_rows(
+    world: World, preview: str, name: tuple[str, ...], remedy: str
+) -> None:
+    manifest = world.settle(lake="prune: never", preview=preview)
+    shutil.rmtree(place(world, "preview", name))
+    plan = reconciler.plan(manifest, recreate_lost=["preview/**"])
+    assert blocked(plan) == [("/".join(("preview", *name)), ReasonCode.DATA_LOST)]
+    assert remedy in plan.blocked[0].remedy
+    absent = f"{TAGGED}\nnamespaces: {{features: {{tables: {{users: {{absent: true}}}}}}}}"
+    world.settle(lake="prune: never", preview=absent if name == USERS else "tables: {t: {absent: true}}")
+    world.settle(lake="prune: never", preview=preview)
+    assert rows(world, name) == 5
 
 
 def test_a_block_that_does_not_fit_its_clone_is_blocked_by_the_next_plan(world: World) -> None:

@@ -104,7 +104,11 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ),
     ReasonCode.DATA_LOST: [
         "restore it, or ",
-        ("plan with `--recreate-lost '{name}'` to make an empty dataset", "remove `tags` from its block"),
+        (
+            "plan with `--recreate-lost '{name}'` to make an empty dataset",
+            f"clone {{other}} again: {_REGISTER_AGAIN}",
+            "remove `tags` from its block",
+        ),
     ],
     ReasonCode.DEFAULT_LOCATION_TAKEN: "write a `location:` of its own in its block",
     ReasonCode.DROPPED_OUTSIDE: "have the service's administrator drop it: `{code}`; or keep it with a block",
