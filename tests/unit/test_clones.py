@@ -488,6 +488,16 @@ def test_a_lost_clone_is_not_made_again_without_rows(
     assert rows(world, name) == 5
 
 
+def test_what_a_clone_has_from_its_source_is_no_drift(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    users = "namespaces: {features: {tables: {users: {properties: {own: x}}}}}"
+    manifest = world.settle(lake=LAKE, preview=f"{TAGGED}\n{users}")
+    assert reconciler.plan(manifest).is_empty
+    assert world.catalog("preview").load_table(USERS).properties["tier"] == "gold"
+    ran = lancens(capsys, "audit", "--engine", "local", manifest.files[0])
+    assert "Checked 4 tables" in ran.out
+    assert "property-drift" not in ran.out
+
+
 def test_a_block_that_does_not_fit_its_clone_is_blocked_by_the_next_plan(world: World) -> None:
     users = "users: {schema: [{name: id, type: string}]}"
     preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{{users}}}}}}}"

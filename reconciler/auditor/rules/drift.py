@@ -66,7 +66,8 @@ def _entry_differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple
             )
     if ownership.owner_of(properties) is not None:
         for key in ownership.recorded_keys(properties) - desired.properties.keys():
-            if key in properties:
+            # The block of a clone is on top of the properties of its source, which an audit does not read.
+            if key in properties and ownership.clone_of(properties) is None:
                 yield key, f"{_live_value(key, properties, secret)}, not in the manifest any more"
         if desired.protect is not None and desired.protect != ownership.is_protected(properties):
             yield "protect", f"{not desired.protect}, in the manifest {desired.protect}"
