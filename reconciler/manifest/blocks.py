@@ -81,6 +81,8 @@ _TEXTS = frozenset({"metadata", "properties"})
 # Values of these keys are names, which are shown: they cannot be secrets.
 _NEVER_SECRET = frozenset(
     {
+        "at",
+        "clone",
         "expect",
         "from",
         "into",
