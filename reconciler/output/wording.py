@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol, TypeAlias
 
-from reconciler.model import display, locations
+from reconciler.model import display, locations, ownership
 from reconciler.model.display import count
 from reconciler.model.figures import total_size
 from reconciler.model.reasons import Params
@@ -52,6 +52,7 @@ _PINNED = (
     "kept by a tag that apply sets there: once that version is old, `cleanup_old_versions()` of the source raises, and "
     "its auto clean-up warns"
 )
+_UNPINNED = "kept by a tag for the clone, which apply then removes there"
 _NOT_KEPT = "which no tag keeps: a clean-up of the source breaks the clone"
 _PROPERTY = "properties."
 _LOCATIONS = ("location", "requested-location", "chosen-location")
@@ -372,8 +373,16 @@ def labelled_location(entry: Entry) -> tuple[str, str] | None:
 
 
 def base_location(entry: Entry) -> tuple[str, str, str] | None:
-    """Return a label, the location that a clone reads from, and what keeps that version; None for no clone."""
-    base = entry.clone if isinstance(entry, Change) else None
+    """Return a label, what a clone reads from, and what keeps that version; None for no clone, and for one that stays.
+
+    It is a location where the clone is made, and an address where its entry and its pin are removed.
+    """
+    if not isinstance(entry, Change):
+        return None
+    mark = entry.before.clone if entry.before is not None and entry.action is Action.DEREGISTER_TABLE else None
+    if ownership.is_pinned(mark):
+        return "read", display.printable(ownership.origin_of_clone(mark)), _UNPINNED
+    base = entry.clone
     if base is None:
         return None
     if base.pin:

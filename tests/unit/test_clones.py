@@ -926,7 +926,10 @@ def test_a_pinned_base_has_a_tag_as_long_as_the_clone_has_an_entry(world: World,
     after = files(world.folder / "lake")
     assert [Path(name).stem for name in after.keys() - before.keys()] == [tag]
     gone = world.manifest(lake="prune: never", preview="prune: owned")
-    report = world.apply(gone, reconciler.plan(gone, allow_mass_removal=True), allow_mass_removal=True)
+    plan = reconciler.plan(gone, allow_mass_removal=True)
+    for form in ("text", "markdown", "html"):
+        assert "kept by a tag for the clone, which apply then removes there" in render(plan, form), form
+    report = world.apply(gone, plan, allow_mass_removal=True)
     assert (len(report.unreferenced), report.kept_tags) == (1, [])
     assert files(world.folder / "lake") == before
 
