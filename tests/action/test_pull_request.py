@@ -184,7 +184,7 @@ def test_every_fault_of_a_manifest_is_annotated_and_commented(workspace: Workspa
 
 
 def test_a_hundred_faults_are_as_many_annotations_as_github_shows(workspace: Workspace) -> None:
-    workspace.write(MANIFEST + "".join(f"          t{number}: {{wrong: 1}}\n" for number in range(100)))
+    workspace.write(MANIFEST + "".join(f"          t{number}: {{protct: true}}\n" for number in range(100)))
     failed = workspace.push(command="validate")
     assert len(failed.commands("error")) == 9
     assert "92 more errors" in failed.commands("error")[-1]
