@@ -151,6 +151,7 @@ class ConfigText:
         """
         properties: dict[str, str] = {}
         secrets: set[str] = set()
+        written: dict[str, str] = {}
         problems: list[Problem] = []
         hidden_locations: dict[str, str] = {}
         relative: set[str] = set()
@@ -175,9 +176,13 @@ class ConfigText:
             elif location != text:
                 relative.add(location)
             secrets |= hidden
+            if hidden:
+                written[location] = as_written(entry.template)
             if is_sensitive(entry.key, text):
                 secrets.add(text)
-        problems = problems or self._at_sources(map(self._naming_empty, self.read(properties)[1]))
+        problems = problems or self._at_sources(
+            _without_values(self._naming_empty(problem), written, secrets) for problem in self.read(properties)[1]
+        )
         if problems:
             raise ManifestError(problems)
         return ResolvedConfig(
@@ -237,6 +242,14 @@ class ConfigText:
             return text
         path = os.path.relpath(f"{entry.folder}/{text}", folder)
         return path if path == "." or path.startswith("..") else f"./{path}"
+
+
+def _without_values(problem: ConfigProblem, written: Mapping[str, str], secrets: Iterable[str]) -> ConfigProblem:
+    """Return a problem that shows values of the environment and of files as they are ``written``."""
+    message = problem.message
+    for value, template in written.items():
+        message = message.replace(f"`{value}`", f"`{template}`") if value else message
+    return replace(problem, message=scrub(message, secrets))
 
 
 def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:

@@ -71,10 +71,17 @@ def test_what_is_wrong_between_keys_waits_for_their_values(load_text: Load, monk
     catalog = load_text(manifest("", "iceberg", config), a="x").catalogs["lake"]
     monkeypatch.setenv("LANCENS_WAREHOUSES", "b")
     assert catalog.resolve_config().properties["warehouses"] == "b"
-    for warehouses, reason in (("a", "give the same name to two warehouses"), ("b$", "`warehouses` holds `b$`")):
+    for warehouses, reason in (
+        ("a", "give the same name to two warehouses"),
+        ("b$", "`warehouses` holds `${env:LANCENS_WAREHOUSES}`"),
+    ):
         monkeypatch.setenv("LANCENS_WAREHOUSES", warehouses)
         with pytest.raises(ManifestError, match=re.escape(reason)):
             catalog.resolve_config()
+    monkeypatch.setenv("LANCENS_WAREHOUSES", f"{SECRET}$")
+    with pytest.raises(ManifestError, match="`warehouses` holds") as raised:
+        catalog.resolve_config()
+    assert SECRET not in str(raised.value)
     with pytest.raises(ManifestError, match="`endpoint` is missing"):
         load_text(manifest("", "iceberg", '{warehouses: "${env:LANCENS_WAREHOUSES}"}'))
 
