@@ -85,10 +85,9 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
     """
-    path = local_path(location)
-    if path is not None:
+    if locations.path_of(location) is not None:
         try:
-            return [entry.name for entry in path.iterdir()]
+            return os.listdir(locations.normalise(location))  # noqa: PTH208 - every probe lists, and a `Path` costs more
         except FileNotFoundError:
             return []
     files, directories = _list_store(location, options)
@@ -329,8 +328,7 @@ class DirectoryContent:
 
 def as_plain_path(location: str) -> str:
     """Return a local location as a path, to which names can be joined unescaped."""
-    path = local_path(location)
-    return location if path is None else str(path)
+    return location if locations.path_of(location) is None else locations.normalise(location)
 
 
 def classify_directory(directory: str, options: Mapping[str, str]) -> DirectoryContent:

@@ -16,7 +16,7 @@ from typing import Any
 from reconciler.model import locations
 from reconciler.model.admission import admission_of
 from reconciler.storage.connections import VersionCache
-from reconciler.storage.files import local_path, resolve_location, resolve_locations
+from reconciler.storage.files import resolve_location, resolve_locations
 from reconciler.storage.pylance import VERSION_GONE, connection_of, repeated
 
 _MAX_SHOWN = 3
@@ -99,12 +99,12 @@ def _base_paths(dataset: Any) -> list[str]:
 
 def _links(location: str) -> Iterator[str]:
     """Yield the symbolic links among the files of a dataset on this machine."""
-    folder = local_path(location)
-    folders = [] if folder is None else [str(folder)]
+    folder = locations.normalise(location)
+    folders = [] if locations.path_of(location) is None else [folder]
     for above in folders:
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(above) as entries:
             for entry in entries:
-                if above == str(folder) and not entry.name.startswith("_") and entry.name not in _DATASET_FOLDERS:
+                if above == folder and not entry.name.startswith("_") and entry.name not in _DATASET_FOLDERS:
                     continue
                 if entry.is_symlink():
                     yield entry.path
