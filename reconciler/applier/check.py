@@ -154,6 +154,8 @@ def _is_next_read_in_commit(planned: _PlannedObject, backend: Backend, live: Liv
     if len(planned.changes) != 1 or planned.move_away is not None or not backend.checks_at_commit:
         return False
     [change] = planned.changes
+    if change.unpinned is not None:  # the tag is removed first
+        return False
     if change.action not in _WRITE_ENTRY_ONLY or (change.after is not None and change.after.writes_beside_entry):
         return False
     view = view_of(live, change.managed_keys, backend.capabilities().safeguard)

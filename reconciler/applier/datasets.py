@@ -155,15 +155,13 @@ def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapp
         if now != planned:
             field = StaleField(f"tag `{base.tag}`", planned, now)
             raise StaleError(f"{field.field} at {locations.redact(base.location)} {field}")
-    found = storage.find_clone(location, options) if base.pin else None
-    is_free = isinstance(found, Storage) and found.kind is StorageKind.NOTHING
-    # The tag of another clone there has the same name.
-    if is_free or (isinstance(found, storage.FoundClone) and base.is_same_version(found.base)):
-        pin_base(base, base_options, location)
-    try:
+    if not base.pin:
         storage.write_clone(base, base_options, location, options)
+        return
+    try:  # not before: the tag of another clone there has the same name
+        storage.write_clone(base, base_options, location, options, lambda: pin_base(base, base_options, location))
     except BackendError:
-        left = storage.find_clone(location, options) if is_free else None
+        left = storage.find_clone(location, options)
         if isinstance(left, Storage) and left.kind is StorageKind.NOTHING:
             with suppress(BackendError):
                 storage.unpin_base(base.location, location, base_options)

@@ -24,14 +24,23 @@ from reconciler.applier.live import CheckedObjects, Precondition, load_namespace
 from reconciler.applier.maintaining import carry_out_job
 from reconciler.applier.move_steps import move_of
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
-from reconciler.applier.step import ChangedSinceCheckError, ChangeOutcome, LiveT, StaleError, Step, Target
+from reconciler.applier.step import (
+    NO_SOURCES,
+    WORTH_REPEATING,
+    ChangedSinceCheckError,
+    ChangeOutcome,
+    CloneSources,
+    LiveT,
+    StaleError,
+    Step,
+    Target,
+)
 from reconciler.applier.steps import change_namespace, change_table
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import (
     ApplyError,
     BackendError,
-    ErrorCode,
     NamespaceNotFoundError,
     PlanFileError,
     TableNotFoundError,
@@ -54,7 +63,6 @@ and of tags carried out, which no read of the entry tells.
 """
 _FAILS_IF_TAKEN = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
 """The actions that the catalog rejects if the name is taken, and that write nothing before: no read is needed."""
-_WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 
 
 def execute(
@@ -68,6 +76,7 @@ def execute(
     secrets: Collection[str] = (),
     checked: CheckedObjects = MappingProxyType({}),
     executors: Executors | None = None,
+    sources: CloneSources = NO_SOURCES,
 ) -> ApplyReport:
     """Carry out the changes of ``plan`` and return how each ended.
 
@@ -87,13 +96,14 @@ def execute(
         secrets: texts that no message may show.
         checked: what ``check_plan`` returned.
         executors: do the work of jobs; this process does if there are none.
+        sources: what clones were made from, to remove the tags of those whose entries end.
 
     Raises:
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_redacted(plan)
-    run = _Run(plan.changes, backends, journal, secrets, checked, executors)
+    run = _Run(plan.changes, backends, journal, secrets, checked, executors, sources)
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.results_in_order(), journal.location, interrupted=stop.is_set())
     try:
@@ -139,9 +149,10 @@ class _Run:
         secrets: Collection[str],
         checked: CheckedObjects,
         executors: Executors | None,
+        sources: CloneSources,
     ) -> None:
         self.changes, self.backends, self.journal = changes, backends, journal
-        self.secrets, self.checked, self.executors = secrets, checked, executors
+        self.secrets, self.checked, self.executors, self.sources = secrets, checked, executors, sources
         self.results: dict[int, ChangeResult] = {}
         self.slots = threading.Semaphore()
 
@@ -214,7 +225,8 @@ class _Run:
         began = time.monotonic()
         outcome = self._outcome_of(position)
         message, note = self._one_line(outcome.message), self._one_line(outcome.note)
-        result = ChangeResult(self.changes[position], outcome.status, message, note, time.monotonic() - began)
+        kept = outcome.kept_tag and replace(outcome.kept_tag, reason=self._one_line(outcome.kept_tag.reason))
+        result = ChangeResult(self.changes[position], outcome.status, message, note, time.monotonic() - began, kept)
         return self._recorded(position, result)
 
     def _one_line(self, text: str) -> str:
@@ -241,7 +253,7 @@ class _Run:
             return ChangeOutcome(Status.FAILED, str(error))
         except BackendError as error:
             command = "apply" if self.changes[position].job is None else "maintain"
-            advice = f"; run {command} again" if error.code in _WORTH_REPEATING else ""
+            advice = f"; run {command} again" if error.code in WORTH_REPEATING else ""
             return ChangeOutcome(Status.FAILED, f"{error}{advice}")
         except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
@@ -287,7 +299,7 @@ class _Run:
                 self._record_intent(position, checked)
                 return change_table(Target(change, backend, table_id, checked).with_only_commit_check())
         live = None if is_missing else load_table(backend, table_id)
-        table = Target(change, backend, table_id, live)
+        table = Target(change, backend, table_id, live, sources=self.sources)
         if change.job is not None:
             return carry_out_job(table, change.job, partial(self._record_intent, position), self.executors)
         return self._carry_out_step(position, table, change_table)

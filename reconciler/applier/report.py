@@ -34,27 +34,8 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeResult:
-    """The result of one change.
-
-    ``message`` tells why it failed, was skipped or was kept; ``note`` adds to any status, such as where the data is.
-    Both are one line without secrets. ``seconds`` is how long the change took.
-    """
-
-    change: Change
-    status: Status
-    message: str = ""
-    note: str = ""
-    seconds: float = 0.0
-
-
-Event: TypeAlias = Change | ChangeResult
-"""A change that starts, or the result of one that has ended."""
-
-
-@dataclass(frozen=True, slots=True)
 class KeptTag:
-    """A tag that kept the base of a clone whose entry is gone, and why it stays.
+    """A tag that kept the base of a clone whose entry is gone or released, and why it stays.
 
     ``source`` is the address of the table that was cloned, ``location`` that of its data; None if it is not known.
     """
@@ -63,6 +44,27 @@ class KeptTag:
     source: str
     location: str | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeResult:
+    """The result of one change.
+
+    ``message`` tells why it failed, was skipped or was kept; ``note`` adds to any status, such as where the data is.
+    Both are one line without secrets. ``seconds`` is how long the change took. ``kept_tag`` is the tag of a clone that
+    it could not remove.
+    """
+
+    change: Change
+    status: Status
+    message: str = ""
+    note: str = ""
+    seconds: float = 0.0
+    kept_tag: KeptTag | None = None
+
+
+Event: TypeAlias = Change | ChangeResult
+"""A change that starts, or the result of one that has ended."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

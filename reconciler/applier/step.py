@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from reconciler.applier.live import Precondition, differences, precondition_of, stale_text
-from reconciler.applier.report import Status
+from reconciler.applier.report import KeptTag, Status
 from reconciler.backends.base import Backend
 from reconciler.model import display, locations, ownership
-from reconciler.model.errors import BackendError, ConcurrentModificationError
+from reconciler.model.errors import BackendError, ConcurrentModificationError, ErrorCode
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.redaction import is_hidden, is_stand_in
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
+
+WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
+"""The errors that another apply may not meet."""
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
@@ -46,6 +49,23 @@ class ChangeOutcome:
     status: Status = Status.DONE
     message: str = ""
     note: str = ""
+    kept_tag: KeptTag | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloneSources:
+    """What the end of a clone's entry depends on in other catalogs.
+
+    Args:
+        backends: the connections of the catalogs that tables were cloned from, by name.
+        shared: where the data of other entries is, by ``locations.place``; None if a catalog cannot be read.
+    """
+
+    backends: Mapping[str, Backend] = field(default_factory=dict)
+    shared: Collection[str] | None = ()
+
+
+NO_SOURCES = CloneSources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +79,7 @@ class Target(Generic[LiveT]):
     backend: Backend
     identifier: Identifier
     live: LiveT | None
+    sources: CloneSources = field(default=NO_SOURCES, kw_only=True)
 
     @property
     def existing(self) -> LiveT:

@@ -23,6 +23,7 @@ from reconciler.applier.datasets import (
 from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target, append_text
+from reconciler.applier.unpinning import leave_clone
 from reconciler.backends.placing import location_mismatch, undo_write
 from reconciler.model import locations, ownership
 from reconciler.model.clones import CloneBase
@@ -75,10 +76,10 @@ def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
 
     What an interrupted run has left unconfirmed is confirmed instead.
     """
-    _pin_found_clone(target)
-    if _is_unconfirmed(target) and target.change.action is not Action.CREATE_TABLE:
-        return _confirm_location(target)
-    return _STEPS[target.change.action](target)
+    is_set = _is_unconfirmed(target) and target.change.action is not Action.CREATE_TABLE
+    step = _confirm_location if is_set else _STEPS[target.change.action]
+    mark, clone = target.change.unpinned, target.change.left_clone
+    return step(target) if mark is None or clone is None else leave_clone(target, mark, clone, step)
 
 
 # ---- new entries -----------------------------------------------------------------------------------------------------
@@ -123,11 +124,10 @@ def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
     return _insert(target, location)[0]
 
 
-def _pin_found_clone(target: Target[LiveTable]) -> None:
+def _pin_found_clone(target: Target[LiveTable], live: LiveTable) -> None:
     """Pin the base of a clone whose entry, which was there already, gets its mark."""
-    live, origin, backend = target.live, target.change.mirror_of, target.backend
-    mark = None if live is None or origin is None else target.after.clone
-    if live is None or origin is None or not ownership.is_pinned(mark) or ownership.clone_of(live.properties) == mark:
+    origin, backend, mark = target.change.mirror_of, target.backend, target.after.clone
+    if origin is None or not ownership.is_pinned(mark) or ownership.clone_of(live.properties) == mark:
         return
     found = storage.find_clone(live.location, backend.storage_options())
     if isinstance(found, storage.FoundClone):
@@ -350,6 +350,7 @@ def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> 
     """
     changes = target.property_changes(live.properties, live.location)
     if changes:
+        _pin_found_clone(target, live)
         return target.outcome_of_write(target.backend.alter_table(target.identifier, changes))
     return ChangeOutcome(Status.DONE if wrote else Status.ALREADY)
 

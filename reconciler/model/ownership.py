@@ -117,9 +117,14 @@ def version_of_clone(mark: str | None) -> int:
     return int(number) if number.isascii() and number.isdecimal() and len(number) < _MOST_DIGITS else 0
 
 
+def is_cloned_from(mark: str | None, catalog: str | None) -> bool:
+    """Return whether the mark of a clone names a table of ``catalog``."""
+    return mark is not None and mark.startswith(f"{catalog}/")
+
+
 def follows(properties: Mapping[str, str], catalog: str) -> bool:
     """Return whether a mirror or clone of ``catalog`` made the entry."""
-    return mirror_of(properties) == catalog or (clone_of(properties) or "").startswith(f"{catalog}/")
+    return mirror_of(properties) == catalog or is_cloned_from(clone_of(properties), catalog)
 
 
 def policy_of(properties: Mapping[str, str]) -> str | None:

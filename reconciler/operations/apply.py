@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,8 +13,10 @@ from reconciler.applier.executor import execute
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load
 from reconciler.applier.report import ApplyReport, Event
+from reconciler.applier.step import NO_SOURCES, CloneSources
+from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
-from reconciler.model import display, locations
+from reconciler.model import display, locations, ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.model.errors import PlanFileError, StalePlanError
@@ -32,7 +34,7 @@ from reconciler.operations.facts import ask_locations, links_to, problem_of
 from reconciler.operations.manifests import check_argument
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
-from reconciler.operations.unreferenced import release_pins, unreferenced_clones
+from reconciler.operations.unreferenced import shared_places, unreferenced_clones
 from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, replan
@@ -131,14 +133,42 @@ def apply(
         table_counts = check_vanished(replanned, inputs, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(replanned, inputs, table_counts, connections, parallelism)
-        report = carry_out(replanned, plan, connections, parallelism, journal, on_event, stop, profile)
-        hide = location_hider(secret_locations_of(manifest))
-        unreferenced = unreferenced_clones(report.results, connections, parallelism)
-        kept = [
-            replace(tag, location=tag.location and hide(locations.redact(tag.location)), reason=hide(tag.reason))
-            for tag in release_pins(manifest, report.results, unreferenced, connections, parallelism)
-        ]
-        return replace(report, unreferenced=[*map(hide, unreferenced)], kept_tags=kept)
+        shared = shared_places(replanned, connections, parallelism)
+        with _sources_of_clones(manifest, replanned, connections) as backends:
+            sources = CloneSources(backends, shared)
+            report = carry_out(
+                replanned, plan, connections, parallelism, journal, on_event, stop, profile, sources=sources
+            )
+        return _with_left_clones(manifest, report, shared)
+
+
+@contextmanager
+def _sources_of_clones(
+    manifest: Manifest, plan: Plan, connections: Mapping[str, Connection]
+) -> Iterator[Mapping[str, Backend]]:
+    """Yield the backends of those catalogs of the manifest in which ``plan`` removes tags of clones, by name.
+
+    Raises:
+        ManifestError: a placeholder in the ``config`` of one has no value.
+        CatalogError: a backend does not accept its configuration.
+    """
+    named = {ownership.origin_of_clone(change.unpinned).partition("/")[0] for change in plan.changes}
+    with open_connections(manifest, (named & manifest.catalogs.keys()) - connections.keys()) as others:
+        yield {name: connection.backend for name, connection in {**connections, **others}.items()}
+
+
+def _with_left_clones(manifest: Manifest, report: ApplyReport, shared: Collection[str] | None) -> ApplyReport:
+    """Return ``report`` with the data of clones that has no entry any more, and the tags that stay."""
+    unreferenced = unreferenced_clones(report.results, shared)
+    kept = [result.kept_tag for result in report.results if result.kept_tag is not None]
+    if not (unreferenced or kept):
+        return report
+    hide = location_hider(secret_locations_of(manifest))
+    shown = [
+        replace(tag, location=tag.location and hide(locations.redact(tag.location)), reason=hide(tag.reason))
+        for tag in kept
+    ]
+    return replace(report, unreferenced=[*map(hide, unreferenced)], kept_tags=shown)
 
 
 def replan_verified(
@@ -197,6 +227,7 @@ def carry_out(
     stop: threading.Event | None,
     profile: Profile | None = None,
     executors: Executors | None = None,
+    sources: CloneSources = NO_SOURCES,
 ) -> ApplyReport:
     """Check what ``plan`` touches, then make its changes; journal ``saved``.
 
@@ -220,6 +251,7 @@ def carry_out(
             secrets=secrets,
             checked=checked,
             executors=executors,
+            sources=sources,
         )
 
 

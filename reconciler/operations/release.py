@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from reconciler.applier.report import ApplyReport, Event
+from reconciler import storage
+from reconciler.applier.report import ApplyReport, Event, KeptTag
 from reconciler.manifest import Manifest
 from reconciler.model import ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -20,6 +22,7 @@ from reconciler.planner.entries import Action, Change, Protection
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.views import ObjectView, field_changes, view_of
 
+_STILL_READS = "the clone reads that version still"
 _NO_MARKS = {"location", "kind", "properties", "safeguards", "managed_versioning", "columns", "shown_columns", "tags"}
 """What a view holds beside the marks of lancens."""
 
@@ -82,7 +85,14 @@ def release(
         CatalogError: a catalog could not be reached before the first write.
     """
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
-        return carry_out(plan, plan, connections, parallelism, journal, on_event, stop)
+        report = carry_out(plan, plan, connections, parallelism, journal, on_event, stop)
+    released = (result.change.before for result in report.results if result.status.satisfies)
+    kept = [
+        KeptTag(storage.pin_of(view.location or ""), ownership.origin_of_clone(view.clone), None, _STILL_READS)
+        for view in released
+        if view is not None and ownership.is_pinned(view.clone)
+    ]
+    return replace(report, kept_tags=kept) if kept else report
 
 
 def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:

@@ -375,13 +375,12 @@ def labelled_location(entry: Entry) -> tuple[str, str] | None:
 def base_location(entry: Entry) -> tuple[str, str, str] | None:
     """Return a label, what a clone reads from, and what keeps that version; None for no clone, and for one that stays.
 
-    It is a location where the clone is made, and an address where its entry and its pin are removed.
+    It is a location where the clone is made, and an address where its entry leaves it and its pin is removed.
     """
     if not isinstance(entry, Change):
         return None
-    mark = entry.before.clone if entry.before is not None and entry.action is Action.DEREGISTER_TABLE else None
-    if ownership.is_pinned(mark):
-        return "read", display.printable(ownership.origin_of_clone(mark)), _UNPINNED
+    if entry.unpinned is not None and entry.clone is None:
+        return "read", display.printable(ownership.origin_of_clone(entry.unpinned)), _UNPINNED
     base = entry.clone
     if base is None:
         return None

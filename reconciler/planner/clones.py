@@ -38,14 +38,15 @@ def mark_of_clone(desired: DesiredTable, base: CloneBase | None) -> str | None:
     """Return the mark of an entry whose data is a clone of ``base``."""
     if desired.clones is None or base is None:
         return None
-    return ownership.clone_mark(_origin(desired), base.version, desired.clones.at.pin)
+    return ownership.clone_mark(_origin(desired), base.version, desired.clones.at.pin or base.pin)
 
 
 def mark_of_existing(desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Mapping[str, str | None]:
     """Return the mark to write to an entry that lacks it and has the data of its clone, as a field of its view."""
     if facts is None or facts.clone is None or is_recorded_clone(desired, live):
         return {}
-    return {"clone": mark_of_clone(desired, facts.clone)}
+    base = replace(facts.clone, pin=ownership.is_pinned(ownership.clone_of(live.properties)))
+    return {"clone": mark_of_clone(desired, base)}
 
 
 def how_cloned(desired: DesiredTable, facts: TableFacts, base: CloneBase) -> tuple[Action, Schema | None, Why]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapSerializer, computed_field, field_serializer
 
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
@@ -235,6 +235,21 @@ class Change(Entry, _StateDocument):
     def destination(self) -> str | None:
         """The location of the table afterwards; None if it is removed."""
         return self.after.location if self.after else None
+
+    @property
+    def left_clone(self) -> str | None:
+        """The location of the clone that the entry has no more afterwards; None if it has it still, or had none."""
+        before = self.before
+        if before is None or before.clone is None:
+            return None
+        stays = self.after is not None and locations.same(self.after.location, before.location)
+        return None if stays else before.location
+
+    @property
+    def unpinned(self) -> str | None:
+        """The mark of the clone that the entry leaves, if a tag of lancens keeps its base until then; else None."""
+        mark = self.before.clone if self.before is not None and self.left_clone is not None else None
+        return mark if ownership.is_pinned(mark) else None
 
     @property
     def is_first_data(self) -> bool:

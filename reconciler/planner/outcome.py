@@ -47,9 +47,9 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``mirror`` is the catalog that it mirrors, ``cloned`` the one whose tables it clones, if any. ``scope`` is the part
-    of it that the manifest manages, ``select`` the part to plan, ``recreate_lost`` the part whose lost data is replaced
-    by empty datasets. ``moves`` are its ``moved`` lines; ``policies`` are for tables without a block.
+    ``origin`` is the catalog that it mirrors or clones, if any; ``mirrors`` tells which. ``scope`` is the part of it
+    that the manifest manages, ``select`` the part to plan, ``recreate_lost`` the part whose lost data is replaced by
+    empty datasets. ``moves`` are its ``moved`` lines; ``policies`` are for tables without a block.
     """
 
     catalog: str
@@ -58,8 +58,8 @@ class CatalogContext:
     capabilities: Capabilities
     adopt: bool = False
     take_over: bool = False
-    mirror: str | None = None
-    cloned: str | None = None
+    origin: str | None = None
+    mirrors: bool = False
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
     recreate_lost: Scope = NOTHING
@@ -77,8 +77,8 @@ class CatalogContext:
             capabilities=source.capabilities,
             adopt=options.adopt,
             take_over=options.take_over,
-            mirror=desired.mirror.origin if desired.mirror and desired.mirror.clones is None else None,
-            cloned=desired.mirror.origin if desired.mirror and desired.mirror.clones is not None else None,
+            origin=desired.mirror.origin if desired.mirror else None,
+            mirrors=desired.mirror is not None and desired.mirror.clones is None,
             scope=desired.scope,
             select=options.select,
             recreate_lost=options.recreate_lost,
@@ -86,15 +86,16 @@ class CatalogContext:
             policies=Policies(desired.policies),
         )
 
+    @property
+    def mirror(self) -> str | None:
+        """The catalog that it mirrors; None if it mirrors none."""
+        return self.origin if self.mirrors else None
+
     def is_removable(self, table: Identifier, owner: str | None) -> bool:
         """Return whether pruning may remove a live table with this owner mark, were it without a block."""
         if self.prune is Prune.NEVER or not self.capabilities.table_markers or not self.scope.contains(table):
             return False
         return self.prune is Prune.ALL or ownership.is_same_owner(owner, self.owner)
-
-    def is_clone_here(self, mark: str | None) -> bool:
-        """Return whether an entry's mark says that it was cloned from the catalog that this one clones."""
-        return self.cloned is not None and mark is not None and mark.startswith(f"{self.cloned}/")
 
     def why_foreign(self, properties: Mapping[str, str], params: Params = NO_PARAMS) -> Why | None:
         """Return why an object of another manifest is left alone; None if this manifest may change it."""
@@ -291,7 +292,7 @@ def diff_unwanted(
     if context.prune is Prune.NEVER:
         return None
     mirror, clone = ownership.mirror_of(live.properties), ownership.clone_of(live.properties)
-    if is_table and context.is_clone_here(clone):
+    if is_table and ownership.is_cloned_from(clone, context.origin):
         params = Params(name=ownership.origin_of_clone(clone))
         return _removal(context, live, Why(ReasonCode.CLONE_ENDED, params))
     if mirror is None or not is_table:

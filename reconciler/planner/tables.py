@@ -294,6 +294,7 @@ def _views(
         requested, chosen = None, None
     after = after.model_copy(
         update={
+            "clone": None if relocates else after.clone,
             "location": desired.location if relocates else live.location,
             "requested_location": requested,
             "chosen_location": chosen,

@@ -121,7 +121,7 @@ class ObjectView(Document):
 
     def follows(self, catalog: str) -> bool:
         """Return whether a mirror or clone of ``catalog`` made the entry."""
-        return self.mirror == catalog or (self.clone or "").startswith(f"{catalog}/")
+        return self.mirror == catalog or ownership.is_cloned_from(self.clone, catalog)
 
     @property
     def writes_beside_entry(self) -> bool:

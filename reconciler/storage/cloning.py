@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -201,11 +201,16 @@ def _cloned_by_pylance(dataset: Any) -> CloneBase | None:
 
 
 def write_clone(
-    base: CloneBase, base_options: Mapping[str, str], target: str, target_options: Mapping[str, str]
+    base: CloneBase,
+    base_options: Mapping[str, str],
+    target: str,
+    target_options: Mapping[str, str],
+    before: Callable[[], None] = lambda: None,
 ) -> None:
     """Write a shallow clone of ``base`` at ``target``, or finish one that was begun there.
 
-    The base is opened with the options of the clone, as its readers do, and with the admission of its own.
+    The base is opened with the options of the clone, as its readers do, and with the admission of its own. ``before``
+    is called before the first write, once nothing but that clone is found there.
 
     Raises:
         ConcurrentModificationError: the base has no such version any more, or another one of its number; or another
@@ -220,6 +225,7 @@ def write_clone(
     with translated(target, options):
         operations, last = _operations(base, version, target, to_base)
         found, clone = _begun(base, target, options), None
+        before()
         if found is None:
             record = json.dumps([base.location, base.branch, base.version, base.transaction, last])
             try:

@@ -43,8 +43,8 @@ def pin_base(base: CloneBase, target: str, options: Mapping[str, str]) -> None:
         raise
 
 
-def unpin_base(location: str, target: str, options: Mapping[str, str]) -> None:
-    """Remove the tag from the dataset at ``location``, if both are there; its version stays.
+def unpin_base(location: str, target: str, options: Mapping[str, str]) -> bool:
+    """Remove the tag from the dataset at ``location``; its version stays. Return False without a dataset or tag.
 
     Raises:
         BackendError: see :func:`write_tags`.
@@ -52,5 +52,6 @@ def unpin_base(location: str, target: str, options: Mapping[str, str]) -> None:
     name = pin_of(target)
     found = find_tags(location, options, {}, [name])
     if found.kind in _NO_DATASET if isinstance(found, Storage) else name not in found.there:
-        return
+        return False
     write_tags(location, {name: None}, options)
+    return True

@@ -22,13 +22,21 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
 from reconciler.model.clones import CloneProblem, CloneRefusal
-from reconciler.model.errors import ManifestError, PermissionDeniedError, PlanFileError, SafetyError, StalePlanError
+from reconciler.model.errors import (
+    ManifestError,
+    PermissionDeniedError,
+    PlanFileError,
+    SafetyError,
+    ServiceUnavailableError,
+    StalePlanError,
+)
 from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.connections import open_connections
 from reconciler.operations.listing import describe, list_tables
 from reconciler.operations.plan import describe_removed
+from reconciler.operations.release import plan_release, release
 from reconciler.output import render
 from reconciler.planner.plan import Plan
 from reconciler.storage import cloning
@@ -990,7 +998,9 @@ def test_killed_at_any_write_the_pin_ends_as_without(
         root = DirBackend(root=str(world.folder / f"preview{number}"))
         for table in root.scan().tables.values():
             if ownership.is_pinned(table.properties.get(CLONE)):
-                assert storage.pin_of(table.location) in pins(world)
+                assert ends or storage.pin_of(table.location) in pins(world)
+        if ends:
+            assert pins(world).keys() <= {storage.pin_of(table.location) for table in root.scan().tables.values()}
         plan = reconciler.plan(manifest, allow_mass_removal=True)
         again = Plan.from_json(saved) if same_plan and not _shows_root(plan) else plan
         reconciler.apply(again, manifest, **options)
@@ -999,7 +1009,7 @@ def test_killed_at_any_write_the_pin_ends_as_without(
         assert len(marked) == (0 if ends else 1)
         if not ends:
             assert [*pins(world).values()] == [2] * (number + 1)
-        elif same_plan:
+        else:
             assert files(world.folder / "lake") == lake
         if is_done:
             break
@@ -1050,6 +1060,91 @@ def test_the_pin_of_a_clone_whose_data_is_gone_is_found_by_its_source(
     report = world.apply(gone, plan, allow_mass_removal=True)
     assert [kept.reason for kept in report.kept_tags] == ["lake (memory): 403"] * is_denied
     assert len(pins(world)) == is_denied
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [(ServiceUnavailableError("503"), "503; the tag lancens-clone-"), (PermissionDeniedError("403"), "")],
+)
+def test_an_entry_waits_for_a_tag_that_a_later_apply_can_remove(
+    world: World, monkeypatch: pytest.MonkeyPatch, fault: Exception, told: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    world.settle(lake=LAKE, preview=PINNED)
+    gone = world.manifest(lake="prune: never", preview="prune: owned")
+    options: Any = {"journal": world.folder / "journal", "allow_mass_removal": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "unpin_base", fail)
+        report = reconciler.apply(reconciler.plan(gone, allow_mass_removal=True), gone, **options)
+    assert (world.catalog("preview").scan().tables.keys() == {USERS}) is bool(told)
+    assert any(told in result.message for result in report.results)
+    assert len(report.kept_tags) == (not told)
+    if told:
+        assert reconciler.apply(reconciler.plan(gone, allow_mass_removal=True), gone, **options).ok
+        assert (pins(world), [*world.catalog("preview").scan().tables]) == ({}, [])
+
+
+def test_a_clone_whose_removal_is_refused_is_pinned_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Mapping[str, int]] = []
+
+    def refuse(*_: object) -> None:
+        seen.append(pins(world))
+        raise PermissionDeniedError("403")
+
+    world.settle(lake=LAKE, preview=PINNED)
+    before = pins(world)
+    gone = world.manifest(lake="prune: never", preview="prune: owned")
+    plan = reconciler.plan(gone, allow_mass_removal=True)
+    monkeypatch.setattr(MemoryBackend, "remove_table", refuse)
+    options: Any = {"journal": world.folder / "journal", "allow_mass_removal": True}
+    report = reconciler.apply(plan, gone, **options)
+    assert not report.ok
+    assert seen == [{}]
+    assert pins(world) == before
+    assert not report.unreferenced
+
+
+def test_an_entry_that_is_relocated_is_no_clone_any_more(world: World) -> None:
+    world.settle(lake=LAKE, preview=PINNED_TABLE)
+    clone, other = place(world, "preview", USERS), str(world.folder / "preview" / "other.lance")
+    append(other, 7)
+    moved = world.manifest(
+        lake="prune: never", preview=f"namespaces: {{features: {{tables: {{users: {{location: {other}}}}}}}}}"
+    )
+    plan = reconciler.plan(moved)
+    assert steps(plan) == ["relocate-table preview/features/users"]
+    assert "kept by a tag for the clone, which apply then removes there" in render(plan, "text")
+    report = world.apply(moved, Plan.from_json(plan.to_json()))
+    assert (report.unreferenced, pins(world)) == ([clone], {})
+    assert CLONE not in world.catalog("preview").load_table(USERS).properties
+    assert reconciler.plan(moved).is_empty
+
+
+def test_the_pin_of_a_clone_is_kept_when_its_source_has_a_new_name(world: World) -> None:
+    world.settle(lake=LAKE, preview=PINNED)
+    before, lake = pins(world), world.catalog("lake")
+    entry = lake.remove_table(USERS)
+    lake.insert_table(("features", "people"), entry.location, entry.properties)
+    names = PINNED.replace("**/users", "**/people").replace(", pin: true", ", names: {features/people: features/users}")
+    manifest = world.manifest(lake="prune: never", preview=names)
+    world.apply(manifest)
+    assert world.catalog("preview").load_table(USERS).properties[CLONE] == "lake/features/people@2 pinned"
+    gone = world.manifest(lake="prune: never", preview="prune: owned")
+    lake.insert_table(USERS, entry.location, entry.properties)
+    assert pins(world) == before
+    world.apply(gone, reconciler.plan(gone, allow_mass_removal=True), allow_mass_removal=True)
+    assert pins(world) == {}
+
+
+def test_a_released_clone_keeps_its_pin_which_is_told(world: World) -> None:
+    manifest = world.settle(lake=LAKE, preview=PINNED)
+    before = pins(world)
+    report = release(plan_release(manifest, ["preview/**"]), manifest, journal=world.folder / "journal")
+    [tag] = pins(world)
+    assert (report.ok, pins(world)) == (True, before)
+    assert f"the tag {tag} of lake/features/users stays: the clone reads" in [*unreferenced_lines(report)][-1]
 
 
 def test_a_tag_that_cannot_be_removed_is_told_with_the_call_that_does(world: World) -> None:
