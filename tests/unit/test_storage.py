@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import shutil
 import threading
@@ -211,10 +212,10 @@ def test_a_version_that_a_clean_up_takes_while_it_is_opened_is_no_damage(
 
 
 def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(self))
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(os, "listdir", refuse)
     (tmp_path / "hidden").mkdir()
     found = storage.probe(str(tmp_path / "hidden"), {})
     assert found == Storage(StorageKind.DENIED, detail="Permission denied")

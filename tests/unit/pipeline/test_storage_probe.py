@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -87,15 +88,15 @@ def test_other_files_are_named(tmp_path: Path) -> None:
 
 def test_a_place_that_stops_answering_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The directory is listed twice; storage may fail the second time only."""
-    listings: Iterator[Iterator[Path]] = iter([iter(())])
+    (tmp_path / "empty").mkdir()
+    listings: Iterator[list[str]] = iter([[]])
 
-    def iterdir(self: Path) -> Iterator[Path]:
+    def listdir(path: str) -> list[str]:
         for listing in listings:
             return listing
-        raise OSError(5, "Input/output error")
+        raise OSError(5, "Input/output error", path)
 
-    monkeypatch.setattr(Path, "iterdir", iterdir)
-    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(os, "listdir", listdir)
     found = probe(str(tmp_path / "empty"), {})
     assert found.kind is StorageKind.UNKNOWN
     assert "Input/output error" in found.detail
