@@ -28,7 +28,7 @@ from reconciler.applier.stopping import stop_on_signals
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as apply_to_catalogs
-from reconciler.output.wording import manifest_title
+from reconciler.output.wording import target_line
 from reconciler.planner.plan import Plan, check_blocked
 
 _OTHER_OPTIONS = "one of the inputs `select`, `exclude`, `adopt`, `take-over` or `recreate-lost`"
@@ -248,7 +248,7 @@ def _apply_plan(job: Job, plan: Plan) -> StepOutcome:
             on_event=_event_handler(job, plan),
             stop=stop,
         )
-        print(summary_line(report, manifest_title(plan.manifest)))
+        print(summary_line(report, target_line(plan)))
     try:
         set_commit_status(job, plan, "success" if report.ok else "failure")
     except GitHubError as error:  # the status says already that apply has begun
@@ -304,6 +304,6 @@ def _apply_outcome(job: Job, plan: Plan, report: ApplyReport) -> StepOutcome:
         outcome.exit_code = 130 if report.interrupted else 1
         some_done = report.counts[Status.DONE] or report.counts[Status.ALREADY]
         outcome.failure = FailureReason.PARTIAL_APPLY if some_done else FailureReason.APPLY_FAILED
-        outcome.message = summary_line(report, manifest_title(plan.manifest))
+        outcome.message = summary_line(report, target_line(plan))
         annotate("error", outcome.message, title="lancens: apply")
     return outcome

@@ -144,7 +144,7 @@ def _duration(seconds: float) -> str:
 
 
 def summary_line(report: ApplyReport, title: str = "") -> str:
-    """Return the last line of apply: counts by status, and the path of the journal; ``title`` is the manifest's."""
+    """Return the last line of apply: counts by status, and the path of the journal; ``title`` is the plan's."""
     counts, total = report.counts, len(report.results)
     applied = counts[Status.DONE] + counts[Status.ALREADY]
     parts = [f"{counts[Status.FAILED]:,} failed", f"{counts[Status.SKIPPED]:,} skipped"]

@@ -18,7 +18,7 @@ from reconciler.applier.stopping import stop_on_signals
 from reconciler.cli.results import print_line
 from reconciler.model import display, locations
 from reconciler.model.errors import ApplyError
-from reconciler.output.wording import manifest_title, question
+from reconciler.output.wording import question, target_line
 from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def confirm_and_run(
     if form == "json":
         print_summary(report, plan.manifest)
     else:
-        for line in (summary_line(report, manifest_title(plan.manifest)), *unreferenced_lines(report)):
+        for line in (summary_line(report, target_line(plan)), *unreferenced_lines(report)):
             print_line(line, err=plan_form != "text")
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)

@@ -232,15 +232,17 @@ def where_line(
     exclude: Sequence[str] = (),
 ) -> str:
     """Return a manifest's title, the services of the catalogs that were read, and the globs that limit it; escaped."""
-    places = []
-    for catalog in catalogs:
-        service = omissions.shorten(display.printable(manifest.services.get(catalog.name, "")), _LONGEST_SERVICE)
-        details = ", ".join(filter(None, (display.name(catalog.impl), service)))
-        places.append(f"{display.name(catalog.name)} ({details})")
+    places = [_place(manifest, catalog, omissions) for catalog in catalogs]
     parts = [manifest_title(manifest, omissions) + (f" on {_listed(places)}" if places else "")]
     limits = (("only", select), ("without", exclude))
     parts += [f"{word} {', '.join(map(display.value, globs))}" for word, globs in limits if globs]
     return omissions.shorten("; ".join(parts), _LONGEST_WHERE)
+
+
+def _place(manifest: ManifestRef, catalog: NamedCatalog, omissions: Omissions) -> str:
+    """Return a catalog's name, and in brackets its implementation and service; escaped."""
+    service = omissions.shorten(display.printable(manifest.services.get(catalog.name, "")), _LONGEST_SERVICE)
+    return f"{display.name(catalog.name)} ({', '.join(filter(None, (display.name(catalog.impl), service)))})"
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -248,12 +250,17 @@ def _listed(texts: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def target_line(plan: Plan) -> str:
+    """Return a manifest's title and the catalogs that its plan changes, with their services; escaped."""
+    changed = {change.catalog for change in plan.changes}
+    places = [_place(plan.manifest, each, Omissions()) for each in plan.catalogs if each.name in changed]
+    catalogs = _listed(places) if 0 < len(places) <= _MAX_NAMED else count(len(places), "catalog")
+    return f"{manifest_title(plan.manifest)} to {catalogs}"
+
+
 def question(plan: Plan, verb: str) -> str:
     """Return the question whether to carry out a plan; it begins with ``verb``."""
-    names = sorted({display.name(change.catalog) for change in plan.changes})
-    catalogs = _listed(names) if len(names) <= _MAX_NAMED else count(len(names), "catalog")
-    changes = count(len(plan.changes), "change")
-    return f"{verb} {changes} of {manifest_title(plan.manifest)} to {catalogs}? Only `yes` is accepted: "
+    return f"{verb} {count(len(plan.changes), 'change')} of {target_line(plan)}? Only `yes` is accepted: "
 
 
 def where_line_of(plan: Plan, omissions: Omissions) -> str:

@@ -53,7 +53,10 @@ def test_three_environments_come_from_one_manifest(capsys: pytest.CaptureFixture
                 "its first line was edited" in lancens(capsys, "apply", "edited.json", *variables, "--auto-approve").err
             )
         applied = lancens(capsys, "apply", saved, *variables, "--auto-approve")
-        assert (applied.code, "Applied 2 of 2 changes of shop (environment = " in applied.out) == (0, True)
+        assert (applied.code, f"Applied 2 of 2 changes of {where.replace(' on ', ' to ')}: " in applied.out) == (
+            0,
+            True,
+        )
         assert lancens(capsys, "drift", *variables).code == 0
         table = registry.connect("dir", {"root": f"lakes/{name}"}).load_table(("features", "users"))
         assert table.properties["environment"] == name

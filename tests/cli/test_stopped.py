@@ -49,10 +49,8 @@ def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, k
     assert ended.returncode == 1
     done = ended.stderr.count("✓")
     assert done >= sum(line["entry"] == "outcome" for line in lines) > 0
-    assert (
-        f"Applied {done} of 30 changes of store: {30 - done} failed, 0 skipped. Journal: .lancens/{journal.name}"
-        in ended.stdout
-    )
+    ending = f"Applied {done} of 30 changes of store to lake (memory, shop): {30 - done} failed, 0 skipped."
+    assert f"{ending} Journal: .lancens/{journal.name}" in ended.stdout
     assert f"the journal .lancens/{journal.name} cannot be written: File too large" in ended.stderr
 
 
@@ -108,7 +106,7 @@ def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: si
     assert list(slow.made) == ["n00"]
     assert process.returncode == 130
     assert "lake  + n00" in err
-    assert "Applied 1 of 5 changes of store: 0 failed, 4 s" in out
+    assert f"Applied 1 of 5 changes of store to lake (rest, {server.url}): 0 failed, 4 s" in out
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -8,7 +8,7 @@ from reconciler.model import display
 from reconciler.model.maintenance import Maintain
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
-from reconciler.output.wording import closing_line, read_line
+from reconciler.output.wording import closing_line, question, read_line
 from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.views import FieldChange, ObjectView
@@ -94,6 +94,26 @@ def test_one_object_matches() -> None:
     alone = first.model_copy(update={"desired_objects": 1, "unnamed_tables": 0})
     plan = small_plan().model_copy(update={"catalogs": (alone,), "changes": (), "guards": ()})
     assert "1 object in 1 catalog matches " in closing_line(plan)
+
+
+def test_the_question_says_where_it_is() -> None:
+    plan = small_plan()
+    manifest = plan.manifest.model_copy(
+        update={"given": {"env": "prod"}, "services": {"lake": "s3://l\x1b", "prod": ""}}
+    )
+    plan = plan.model_copy(update={"manifest": manifest})
+    asked = (
+        f"Apply {len(plan.changes)} changes of feature-store (env = prod) to lake (dir, s3://l\\x1b) and prod (glue)?"
+    )
+    assert question(plan, "Apply").startswith(asked)
+    only = plan.model_copy(update={"changes": tuple(one for one in plan.changes if one.catalog == "prod")})
+    assert " to prod (glue)? " in question(only, "Apply"), "a catalog that was only read does not change"
+    many = [f"lake_{number}" for number in range(9)]
+    spread = {
+        "catalogs": tuple(plan.catalogs[0].model_copy(update={"name": name}) for name in many),
+        "changes": tuple(plan.changes[0].model_copy(update={"catalog": name}) for name in many),
+    }
+    assert " (env = prod) to 9 catalogs? " in question(plan.model_copy(update=spread), "Apply")
 
 
 @pytest.mark.parametrize("limit", ["select", "exclude"])
