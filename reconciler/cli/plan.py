@@ -69,8 +69,10 @@ def command(
     plan = plan_and_show(run, flags, view, spark=spark, profile_path=profile, against=against)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
-        command = flags.source.next_command(["lancens", "apply", out], plan)
-        print_progress(display.message(f"Saved to {out}; `{command}` applies exactly this plan."))
+        skipping = ["--skip-blocked"] if plan.blocked else []
+        command = flags.source.next_command(["lancens", "apply", out, *skipping], plan)
+        rest = f", and leaves {display.count(len(plan.blocked), 'blocked object')} unchanged" if skipping else ""
+        print_progress(display.message(f"Saved to {out}; `{command}` applies exactly this plan{rest}."))
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty:

@@ -26,8 +26,8 @@ def note(capsys: pytest.CaptureFixture[str], code: str) -> str:
     return str(found)
 
 
-def locations(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    found = json.loads(lancens(capsys, "list", "--format", "json").out)
+def locations(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, str]:
+    found = json.loads(lancens(capsys, "list", *options, "--format", "json").out)
     return {each["address"]: each["location"] for each in found}
 
 
@@ -68,6 +68,32 @@ def test_a_rename_that_removes_too_much_is_done_as_the_error_says(
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     assert {*locations(capsys).values()} == before
     assert lancens(capsys, "drift").code == 0
+
+
+def test_the_next_command_of_a_plan_is_carried_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the options that the plan needs, also where something is blocked and too much is removed."""
+    options = ("--var-file", "prod.vars.yaml", "--var", "team=a b", "--allow-mass-removal")
+    for name, text in (("lake", "x"), ("taken", "not Lance")):
+        (folder / name).mkdir()
+        (folder / name / "x.bin").write_text(text)
+    (folder / "prod.vars.yaml").write_text("root: ./lake\n")
+    (folder / "prod.yaml").write_text(
+        MANIFEST.replace("./lake", '"${var:root}"').replace("shop", '"${var:team}"')
+        + f"    namespaces: {{a: {{tables: {{t: {{{TABLE}}}, u: {{{TABLE}}}, v: {{location: ./lake/taken}}}}}}}}\n"
+    )
+    (folder / "taken").rename(folder / "lake/taken")
+    planned = lancens(capsys, "plan", "prod.yaml", *options, "--exclude", "lake/a/u", "-o", "plan.json")
+    assert planned.code == 3
+    [command] = re.findall("`lancens (.*?)`", planned.err)
+    assert "applies exactly this plan, and leaves 1 blocked object unchanged" in planned.err
+    ran = lancens(capsys, *shlex.split(command), "--auto-approve")
+    assert (ran.code, "Applied 2 of 2 changes" in ran.out) == (0, True), ran.err
+    assert [*locations(capsys, "--manifest", "prod.yaml", *options[:-1])] == ["lake/a/t"]
+    (folder / "prod.yaml").write_text(MANIFEST.replace("./lake", '"${var:root}"').replace("shop", '"${var:team}"'))
+    planned = lancens(capsys, "plan", "prod.yaml", *options, "-o", "plan.json")
+    [command] = re.findall("`lancens (.*?)`", planned.err)
+    assert lancens(capsys, *shlex.split(command), "--auto-approve").code == 0
+    assert not locations(capsys, "--manifest", "prod.yaml", *options[:-1])
 
 
 def test_commands_in_notes_show_and_add_what_they_are_about(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
