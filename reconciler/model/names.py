@@ -143,7 +143,7 @@ def selecting(scopes: Collection[Scope], identifiers: Iterable[Identifier]) -> s
     globs = Globs((pattern, number) for number, scope in by_number.items() for pattern in scope.patterns)
     numbers = set[int]()
     for identifier in identifiers:
-        numbers.update(globs.matching(identifier))
+        numbers.update(number for number in globs.matching(identifier) if not by_number[number].excludes(identifier))
         if len(numbers) == len(by_number):
             break
     return {by_number[number] for number in numbers}

@@ -376,22 +376,24 @@ def _occupants(backend: Backend, source: CatalogInput, identifier: Identifier) -
 
 
 def check_selection(
-    select: Sequence[str], catalogs: Collection[tuple[CatalogInput, LiveTables]], blocks: Iterable[DesiredCatalog] = ()
+    select: Sequence[Scope],
+    catalogs: Collection[tuple[CatalogInput, LiveTables]],
+    blocks: Iterable[DesiredCatalog] = (),
 ) -> None:
-    """Raise if a glob of ``select`` matches nothing in ``catalogs``.
+    """Raise if a scope of ``select`` contains nothing in ``catalogs``: a glob, or what ``--exclude`` leaves of all.
 
     ``blocks`` are those of all catalogs, which the error may suggest.
 
     Raises:
-        SelectionError: one matches no namespace and no table, wanted or live.
+        SelectionError: one contains no namespace and no table, wanted or live.
     """
     unmatched = dict.fromkeys(select)
     for source, tables in catalogs:
-        scopes = {pattern: source.selected(Scope((pattern,))) for pattern in unmatched}
+        scopes = {scope: source.selected(scope) for scope in unmatched}
         desired = source.desired
         named = chain(desired.namespaces, desired.tables, source.live.namespaces)
         matched = selecting(scopes.values(), named).union(tables.selected_by(scopes.values()))
-        unmatched = {pattern: None for pattern in unmatched if scopes[pattern] not in matched}
+        unmatched = {scope: None for scope in unmatched if scopes[scope] not in matched}
     if not unmatched:
         return
     known = {
@@ -399,7 +401,10 @@ def check_selection(
     }
     for source, tables in catalogs:
         known[source.desired.name].update(source.live.namespaces, tables.tables)
-    for pattern in unmatched:
+    for scope in unmatched:
+        if scope.excluded:
+            raise SelectionError("`--exclude` leaves nothing of what `--select` names")
+        [pattern] = scope.patterns
         path = pattern.replace(".", "/")
         with_catalog = f"`{path}`, or CATALOG/{path}" if path.count("/") > 1 else f"CATALOG/{path}, or `**/{path}`"
         hint = f"; a glob begins with the catalog: {with_catalog}"

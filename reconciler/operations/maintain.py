@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from reconciler import storage
 from reconciler.applier.report import ApplyReport, Event, Status
@@ -14,14 +15,15 @@ from reconciler.manifest import Manifest
 from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredTable
-from reconciler.model.errors import PlanFileError
+from reconciler.model.errors import PlanFileError, SelectionError
 from reconciler.model.live import LiveTable
-from reconciler.model.names import Scope
+from reconciler.model.names import Identifier, Scope
 from reconciler.operations.apply import carry_out, check_arguments, ignore_event, replan_verified
 from reconciler.operations.connections import Connection, open_connections, read_all, shown_locations_of
 from reconciler.operations.plan import (
     check_begins_with_catalog,
     check_globs,
+    checkable,
     input_of,
     reference,
     selected_in,
@@ -45,6 +47,14 @@ class _MaintainedEntry:
     context: CatalogContext
     table: DesiredTable
     live: LiveTable
+
+
+class _ReadEntries(NamedTuple):
+    """The number of tables of a catalog, the names of those with `maintain`, and the selected ones of these."""
+
+    tables: int
+    with_upkeep: Sequence[Identifier]
+    selected: Sequence[_MaintainedEntry]
 
 
 def _has_upkeep(desired: DesiredCatalog) -> bool:
@@ -72,7 +82,8 @@ def plan_maintenance(
 
     Raises:
         CatalogError: a catalog could not be read completely.
-        SelectionError: a glob matches no table with `maintain`, or one to exclude begins with no catalog.
+        SelectionError: a glob matches no table with `maintain`, one to exclude begins with no catalog, or nothing is
+            left.
     """
     check_begins_with_catalog(exclude, manifest)
     selection = selection_of(select, exclude)
@@ -82,13 +93,16 @@ def plan_maintenance(
         read = read_all(
             connections.values(), lambda connection: _entries_to_maintain(connection, selection), parallelism
         )
-        entries = _distinct_datasets([entry for _, tables in read for entry in tables])
-        named = [(entry.connection.spec.name, *entry.table.id) for entry in entries]
-        check_globs(select, named, "matches no live table with `maintain` in its block or policy")
+        found = [(connection, each.with_upkeep) for connection, each in zip(connections.values(), read, strict=True)]
+        globs = [*select, *checkable(exclude, manifest, concerned)]
+        check_globs(globs, found, "matches no live table with `maintain` in its block or policy")
+        entries = _distinct_datasets([entry for each in read for entry in each.selected])
+        if select and exclude and not entries:
+            raise SelectionError("`--exclude` leaves nothing of what `--select` names")
         tables = in_parallel(_with_upkeep, entries, parallelism)
         catalogs = [
-            summary_of(connection, 0, tables, len(maintained))
-            for connection, (tables, maintained) in zip(connections.values(), read, strict=True)
+            summary_of(connection, 0, each.tables, len(each.selected))
+            for connection, each in zip(connections.values(), read, strict=True)
         ]
     options = Options(select=tuple(select), exclude=tuple(exclude), maintain=True, limits=limits)
     manifest_ref = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
@@ -143,15 +157,15 @@ class _Deadline(threading.Event):
         return self._stop.is_set() or (self._until is not None and datetime.now(self._until.tzinfo) >= self._until)
 
 
-def _entries_to_maintain(connection: Connection, selection: Scope) -> tuple[int, list[_MaintainedEntry]]:
-    """Return the number of tables of a catalog, and the selected ones with `maintain`."""
+def _entries_to_maintain(connection: Connection, selection: Scope) -> _ReadEntries:
+    """Read a catalog, and return its tables with `maintain`."""
     source = input_of(connection, PlanOptions(select=selected_in(connection, selection)))
-    upkeep_blocks, context = UpkeepBlocks(source.desired, source.options.select), CatalogContext.of(source)
+    upkeep_blocks, context = UpkeepBlocks(source.desired), CatalogContext.of(source)
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
     blocks = ((live[key], upkeep_blocks.block_of(live[key])) for key in sorted(live))
-    return len(live), [
-        _MaintainedEntry(connection, context, block, table) for table, block in blocks if block is not None
-    ]
+    entries = [_MaintainedEntry(connection, context, block, table) for table, block in blocks if block is not None]
+    selected = [entry for entry in entries if source.options.select.contains(entry.live.id)]
+    return _ReadEntries(len(live), [entry.live.id for entry in entries], selected)
 
 
 def _distinct_datasets(entries: Sequence[_MaintainedEntry]) -> list[_MaintainedEntry]:

@@ -123,7 +123,7 @@ def shared_options(given: Any) -> dict[str, Any]:
 
 
 def plan_with(
-    engine_of: Callable[[Mapping[str, Connection], Sequence[str]], Engine],
+    engine_of: Callable[[Mapping[str, Connection], Sequence[Scope]], Engine],
     manifest: Manifest,
     options: Options,
     *,
@@ -135,7 +135,7 @@ def plan_with(
     """Return the plan that makes the catalogs match ``manifest``, read by an engine.
 
     Args:
-        engine_of: returns the engine for the catalogs, given the globs of the user.
+        engine_of: returns the engine for the catalogs, given the globs of the user, and what is left of all.
         options: how to plan.
         against: an earlier manifest, for an engine that reads in this process.
 
@@ -152,7 +152,7 @@ def plan_with(
 
 
 def _plan_catalogs(
-    engine_of: Callable[[Mapping[str, Connection], Sequence[str]], Engine],
+    engine_of: Callable[[Mapping[str, Connection], Sequence[Scope]], Engine],
     manifest: Manifest,
     options: Options,
     parallelism: int,
@@ -162,8 +162,10 @@ def _plan_catalogs(
     """Return the plans of the catalogs for ``manifest``, and for ``against``: none without it."""
     _, concerned = selected_catalogs(manifest, options.select, options.exclude)
     globs = [*options.select, *options.recreate_lost, *checkable(options.exclude, manifest, concerned)]
+    selections = [Scope((glob,)) for glob in globs]
+    selections += [Scope(options.select, options.exclude)] if options.select and options.exclude else []
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
-        engine = engine_of(connections, globs)
+        engine = engine_of(connections, selections)
         driver = Driver(engine, connections, parallelism, profile, keeps_probes=against is not None)
 
         def input_from(connection: Connection) -> CatalogInput:
@@ -174,7 +176,7 @@ def _plan_catalogs(
         sources = read_all(connections.values(), input_from, parallelism)
         inputs = dict(zip(connections, sources, strict=True))
         read = driver.plan(inputs)
-        check_selection(globs, read, (catalog.desired for catalog in manifest.catalogs.values()))
+        check_selection(selections, read, (catalog.desired for catalog in manifest.catalogs.values()))
         if against is None:
             return driver.planning, Planning()
         earlier = driver.again(shared_blocks(manifest, against, [*connections]))
@@ -214,12 +216,15 @@ def selected_in(connection: Connection, selection: Scope) -> Scope:
     return selected.folded() if connection.capabilities().folds_case else selected
 
 
-def check_globs(select: Sequence[str], names: Collection[Identifier], problem: str) -> None:
-    """Raise SelectionError with ``problem`` for a glob that matches none of ``names``, which begin with a catalog."""
-    matched = selecting([Scope((pattern,)) for pattern in select], names)
-    for pattern in select:
-        if Scope((pattern,)) not in matched:
-            raise SelectionError(f"`{pattern}` {problem}")
+def check_globs(globs: Sequence[str], found: Iterable[tuple[Connection, Collection[Identifier]]], problem: str) -> None:
+    """Raise SelectionError with ``problem`` for a glob that matches none of the names found in each catalog."""
+    unmatched = dict.fromkeys(globs)
+    for connection, names in found:
+        scopes = {glob: selected_in(connection, Scope((glob,))) for glob in unmatched}
+        matched = selecting(scopes.values(), names)
+        unmatched = {glob: None for glob in unmatched if scopes[glob] not in matched}
+    for glob in unmatched:
+        raise SelectionError(f"`{glob}` {problem}")
 
 
 def summary_of(connection: Connection, namespaces: int, tables: int, desired_objects: int) -> CatalogSummary:
@@ -253,7 +258,7 @@ def selected_catalogs(
     selection = selection_of(select, exclude)
     names = [name for name in manifest.catalogs if selection.below(name).patterns]
     if exclude and not names:
-        raise SelectionError("`--exclude` leaves nothing of what `--select` names")
+        raise SelectionError(f"`--exclude` leaves nothing{' of what `--select` names' if select else ''}")
     return selection, with_sources_of(manifest, names)
 
 

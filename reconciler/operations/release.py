@@ -47,15 +47,14 @@ def plan_release(
         snapshots = read_all(
             connections.values(), lambda connection: connection.backend.scan(connection.desired.scope), parallelism
         )
-        catalogs, entries = [], list[Change | Protection]()
+        catalogs, marked = [], list[tuple[Connection, list[LiveNamespace | LiveTable]]]()
         for connection, snapshot in zip(connections.values(), snapshots, strict=True):
             desired = len(connection.desired.namespaces) + len(connection.desired.tables)
             catalogs.append(summary_of(connection, len(snapshot.namespaces), len(snapshot.tables), desired))
-            entries += [
-                _release_entry(connection, live, protected) for live in _marked(connection, snapshot, selection)
-            ]
-    problem = f"matches nothing that {manifest.name} manages; names are catalog/namespace/table"
-    check_globs(select, [(entry.catalog, *entry.identifier) for entry in entries], problem)
+            marked.append((connection, _marked(connection, snapshot, selection)))
+        problem = f"matches nothing that {manifest.name} manages; names are catalog/namespace/table"
+        check_globs(select, [(connection, [live.id for live in found]) for connection, found in marked], problem)
+        entries = [_release_entry(connection, live, protected) for connection, found in marked for live in found]
     return Plan(
         manifest=reference(manifest),
         catalogs=tuple(catalogs),

@@ -39,7 +39,7 @@ def run_test(test: PlanTest) -> list[Failure]:
     for expectation in test.expectations:
         wanted, is_wanted, source = expectation
         try:
-            check_selection([wanted.address], planned)
+            check_selection([Scope((wanted.address,))], planned)
         except SelectionError as error:
             raise ManifestError([source.problem(str(error))]) from None
         addressed = [

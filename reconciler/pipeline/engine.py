@@ -71,9 +71,9 @@ def plan_on_spark(
     """
     require_pyspark(OLDEST_WITH_FORMATS)
 
-    def engine_of(connections: Mapping[str, Connection], globs: Sequence[str]) -> SparkEngine:
+    def engine_of(connections: Mapping[str, Connection], selections: Sequence[Scope]) -> SparkEngine:
         mirrored = frozenset[str]().union(*(connection.desired.sources for connection in connections.values()))
-        return SparkEngine(spark, connections, mirrored, globs)
+        return SparkEngine(spark, connections, mirrored, selections)
 
     return plan_with(
         engine_of,
@@ -101,13 +101,13 @@ class SparkEngine:
         spark: the session to work in.
         connections: the catalogs by name.
         mirrored: the names of the catalogs that others mirror: the driver needs all their tables.
-        globs: the user's globs of tables to select.
+        selections: the user's globs, and what is left of all.
     """
 
     spark: SparkSession
     connections: Mapping[str, Connection]
     mirrored: frozenset[str]
-    globs: Sequence[str]
+    selections: Sequence[Scope]
     _listings: dict[str, Listing] = field(default_factory=dict)
     _units: dict[str, list[Unit]] = field(default_factory=dict)
     _contents: dict[str, ComparedUnits] = field(default_factory=dict)
@@ -173,9 +173,8 @@ class SparkEngine:
         return [self._listings[spec.name] for spec in catalogs]
 
     def _scopes(self, source: CatalogInput) -> list[Scope]:
-        """Return the scope that each of the user's globs selects in a catalog."""
-        globs = [Scope((pattern,)).below(source.desired.name) for pattern in self.globs]
-        return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
+        """Return what each of the user's selections contains in a catalog."""
+        return [scope for scope in map(source.selected, self.selections) if scope.patterns]
 
     def ask(self, catalogs: Mapping[str, ReadCatalog], probes: Probes) -> None:
         """Compare the open tables, spread evenly over tasks.

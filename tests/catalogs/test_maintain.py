@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, partialmethod
 from pathlib import Path
@@ -22,6 +23,7 @@ from lance.indices import IndicesBuilder
 
 from reconciler import storage
 from reconciler.applier.report import Status
+from reconciler.backends.memory import MemoryBackend
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -472,6 +474,35 @@ def test_limits_leave_jobs_for_later_with_a_note(tmp_path: Path) -> None:
         plan_maintenance(manifest, select=["lake/c"])
     with pytest.raises(SelectionError):
         plan_maintenance(manifest, exclude=["prod/b"])
+
+
+def test_globs_of_jobs_are_checked_as_those_of_plans_are(tmp_path: Path) -> None:
+    manifest = managed(tmp_path, "a", "b")
+    some = plan_maintenance(manifest, select=["lake/a", "lake/b"], exclude=["lake/a"])
+    assert {change.address for change in some.changes} == {"lake/b"}, "what is excluded was there to be selected"
+    with pytest.raises(SelectionError, match="`lake/aa` matches no live table with `maintain`"):
+        plan_maintenance(manifest, exclude=["lake/aa"])
+    with pytest.raises(SelectionError, match="leaves nothing of what `--select` names"):
+        plan_maintenance(manifest, select=["lake/a"], exclude=["lake/*"])
+
+
+def test_globs_are_folded_where_the_catalog_folds_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    able = replace(MemoryBackend.known_capabilities, folds_case=True)
+    monkeypatch.setattr(MemoryBackend, "known_capabilities", able)
+    monkeypatch.chdir(tmp_path)
+    needy(tmp_path / "x.lance")
+    Path("lancens.yaml").write_text(
+        "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: memory\n    config: {name: folded}\n"
+        f"    namespaces: {{Ads: {{tables: {{Clicks: {{location: ./x.lance, maintain: {MAINTAIN}}}}}}}}}\n"
+    )
+    assert lancens(capsys, "apply", "--select", "lake/Ads/**", "--auto-approve").code == 0
+    for limit, shown in (("--select", "ads/clicks"), ("--exclude", "No jobs. 0 datasets")):
+        ran = lancens(capsys, "maintain", "--dry-run", limit, "lake/Ads/Clicks")
+        assert (ran.code, shown in ran.out) == (0, True), ran.err
+    released = lancens(capsys, "release", "lake/Ads/*", "--auto-approve")
+    assert (released.code, "Applied 1 of 1 change" in released.out) == (0, True), released.err
 
 
 @pytest.mark.parametrize(("given", "shown"), [("1KB", "1,000 B"), ("1KiB", "1 KiB"), ("1k", "1 KiB"), ("2 B", "2 B")])

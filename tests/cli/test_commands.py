@@ -103,10 +103,14 @@ def test_what_is_excluded_stays_as_it_is(folder: Path, capsys: pytest.CaptureFix
     for globs, said in (
         (("prod/**", "lake/features/user"), "`lake/features/user` matches no namespace and no table"),
         (("prod/**", "other/**"), "`other/**` matches no"),
-        (("**",), "`--exclude` leaves nothing"),
+        (("**",), "`--exclude` leaves nothing\n"),
     ):
         refused = lancens(capsys, "plan", *(word for glob in globs for word in ("--exclude", glob)))
         assert (refused.code, said in refused.err) == (1, True), refused.err
+    for command in ("plan", "drift"):
+        for selected in ("lake/features/users", "*/*/users"):
+            refused = lancens(capsys, command, "--select", selected, "--exclude", "lake/*/users", "--exclude", "prod")
+            assert (refused.code, "leaves nothing of what `--select` names" in refused.err) == (1, True), refused.err
     excluded = ("--exclude", "prod/**", "--exclude", "lake/features/users")
     planned = lancens(capsys, "plan", *excluded, "--select", "**", "-o", "plan.json")
     assert (planned.code, "Plan: 1 to create, 1 to declare" in planned.out) == (0, True), planned
