@@ -38,8 +38,6 @@ _WITHOUT_REVIEW = "To apply without a review, run with `require-approved-plan: f
 def apply(job: Job) -> StepOutcome:
     """Apply the approved plan, ``plan-file``, or without approval the current plan.
 
-    Without approval, columns and tags of tables that are cloned are changed as well, by a second plan.
-
     Raises:
         RefusedError: no plan was approved, or another one, or a newer commit was applied.
         BlockedError: an object is blocked, and `skip-blocked` is not set.
@@ -68,10 +66,7 @@ def _apply_current_plan(job: Job) -> StepOutcome:
         check_blocked(current)
     if job.inputs.require_approved_plan:
         return _apply_plan(job, _approved_plan(job, current))
-    outcome = _apply_plan(job, current)
-    if outcome.failure or not any(change.clone for change in current.changes):
-        return outcome
-    return _apply_on_clones(job, outcome)
+    return _apply_plan(job, current)
 
 
 # ---- approval --------------------------------------------------------------------------------------------------------
@@ -254,23 +249,6 @@ def _apply_plan(job: Job, plan: Plan) -> StepOutcome:
     except GitHubError as error:  # the status says already that apply has begun
         annotate("warning", str(error), title="lancens: no commit status")
     return _apply_outcome(job, plan, report)
-
-
-def _apply_on_clones(job: Job, cloned: StepOutcome) -> StepOutcome:
-    """Apply the changes that blocks ask for on tables that are clones now; return the outcome of both plans.
-
-    Raises:
-        BlockedError: the data does not allow one, and `skip-blocked` is not set.
-    """
-    plan = job.plan()
-    if not job.inputs.skip_blocked:
-        check_blocked(plan)
-    if plan.is_empty:
-        return cloned
-    outcome = _apply_plan(job, plan)
-    outcome.page = f"{cloned.page}\n{outcome.page}"
-    outcome.results = [*cloned.results, *outcome.results]
-    return outcome
 
 
 def _event_handler(job: Job, plan: Plan) -> Callable[[Event], None]:

@@ -199,7 +199,7 @@ def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *,
     data = storage.probe(location, options)
     if data.schema is None:
         raise _data_error(location, "a Lance dataset", data)
-    before, after = (change.before.columns if change.before else None) or (), change.after_columns or ()
+    before, after = change.before_columns or (), change.after_columns or ()
     expect_same_data(options, location, change.dataset, data.version)
     difference, planned = compare(after, data.schema), compare(after, before)
     to_add, to_alter = set(planned.missing), {pair.desired.name: pair for pair in planned.altered}

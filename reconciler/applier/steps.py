@@ -113,7 +113,7 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
-    """Create a table whose data is a shallow clone: write the data, then its entry."""
+    """Create a table whose data is a shallow clone: write the data, change its columns, then write its entry."""
     backend, origin = target.backend, target.change.mirror_of
     if target.live is not None:
         return _confirm_location(target) if _is_unconfirmed(target) else ChangeOutcome(Status.ALREADY)
@@ -121,6 +121,8 @@ def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
     if location is None or origin is None:
         raise InvalidInputError("a clone needs a location, and the table that it is made of")
     ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
+    if target.change.after_columns is not None:
+        evolve_dataset(target.change, backend.storage_options(), location)
     return _insert(target, location)[0]
 
 

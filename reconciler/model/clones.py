@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reconciler.model import locations
+from reconciler.model.columns import Schema
 from reconciler.model.tags import MAIN_BRANCH
 
 
@@ -15,7 +16,8 @@ class CloneBase:
 
     ``transaction`` identifies the commit of the version. It tells the dataset from another one that was later written
     at its location. ``tag`` is the tag by which the version was found, ``rows`` is None if storage cannot tell them.
-    ``pin``: whether a tag of lancens is to keep the version as long as the clone has its entry.
+    ``pin``: whether a tag of lancens is to keep the version as long as the clone has its entry. ``columns`` are those
+    that the data of the clone has before its block's are applied; None if the block has none.
     """
 
     location: str
@@ -25,6 +27,7 @@ class CloneBase:
     branch: str = MAIN_BRANCH
     rows: int | None = None
     pin: bool = False
+    columns: Schema | None = None
 
     def is_same_version(self, other: CloneBase | None) -> bool:
         """Return whether both are the same version of the same dataset, whatever tag leads to it."""
@@ -45,6 +48,8 @@ class CloneProblem(Enum):
     """Base and clone would lie at one location, or one inside the other."""
     LOCAL_BASE = "local-base"
     """No dataset in an object store may refer to the disk of this machine."""
+    FIXED_COLUMNS = "fixed-columns"
+    """pylance cannot add the columns of the clone's block. ``detail`` says why."""
     BLOBS = "blobs"
     """pylance 14 reads blobs of the first format in the directory of the clone only. ``detail`` is the column."""
     OTHER_STORE = "other-store"

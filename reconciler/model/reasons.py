@@ -146,7 +146,6 @@ class NoteCode(StrEnum):
     ADOPTABLE = "adoptable"
     CANNOT_FOLLOW = "cannot-follow"
     CLEANABLE = "cleanable"
-    CLONED_FIRST = "cloned-first"
     COLUMNS_RENAMED = "columns-renamed"
     DATA_UNRECORDED = "data-unrecorded"
     EXTRA_COLUMNS = "extra-columns"

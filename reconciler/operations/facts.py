@@ -21,6 +21,7 @@ from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, S
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, address, folded, selecting
 from reconciler.model.reasons import Params, ReasonCode, Why
+from reconciler.model.tags import FoundTags
 from reconciler.operations.probes import Probes
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
@@ -48,6 +49,7 @@ _REFUSALS = {
     CloneProblem.MISSING_TAG: "it has no tag `{detail}`",
     CloneProblem.MISSING_VERSION: "it has no version {detail} any more",
     CloneProblem.DAMAGED: "its data is damaged: {detail}",
+    CloneProblem.FIXED_COLUMNS: "its clone cannot get the columns of its block: {detail}",
     CloneProblem.INSIDE: "the clone would lie at its location, or one would be inside the other",
     CloneProblem.LOCAL_BASE: "its data is on this machine, and the clone would be in an object store",
     CloneProblem.BLOBS: "its column `{detail}` holds blobs of the first format, which pylance does not find in a clone",
@@ -138,18 +140,31 @@ def ask_storage(
 
 def _with_clone(backend: Backend, question: StorageQuestion, facts: TableFacts) -> tuple[Identifier, TableFacts]:
     """Return the facts about a table that is to be a clone: what is there, and for a new one the version to clone."""
-    location, found = facts.location, None
+    table, location, found = question.table, facts.location, None
     if location is not None and facts.storage.kind is StorageKind.DATASET:
         found = storage.find_clone(location, _storage_options(backend, location, question.live))
     if isinstance(found, storage.FoundClone):
         facts = replace(facts, clone=found.base, is_begun=not found.is_finished)
     if location is not None and question.live is None:
-        facts = replace(facts, base=_read_base(backend, question.table, location))
-    return question.table.id, facts
+        facts = replace(facts, base=_read_base(backend, table, location, facts.clone))
+        if table.tags and isinstance(facts.base, CloneBase) and facts.storage.kind is StorageKind.NOTHING:
+            facts = replace(facts, tags=_tags_of_new_clone(backend, table, facts.base, location))
+    return table.id, facts
 
 
-def _read_base(backend: Backend, table: DesiredTable, target: str) -> CloneBase | Why | None:
-    """Return the version that a new table is cloned from, or why there is none; None if it is not known yet."""
+def _tags_of_new_clone(backend: Backend, table: DesiredTable, base: CloneBase, target: str) -> FoundTags:
+    """Return the tags of a clone that is yet to be written: only the version that equals its base can have one."""
+    catalog = table.clones.origin.catalog if table.clones is not None else ""
+    version = str(storage.first_version(base, backend.base_options[catalog], target))
+    return FoundTags(missing=tuple(name for name, wanted in sorted(table.tags.items()) if wanted != version))
+
+
+def _read_base(backend: Backend, table: DesiredTable, target: str, begun: CloneBase | None) -> CloneBase | Why | None:
+    """Return the version that a new table is cloned from, or why there is none; None if it is not known yet.
+
+    ``begun`` is the base of a clone that is at the target. If the latest version is to be cloned, an earlier run may
+    have written it when that was another one.
+    """
     clone, options = table.clones, backend.storage_options()
     if clone is None or clone.location is None or clone.awaited is not None:
         return None
@@ -160,7 +175,11 @@ def _read_base(backend: Backend, table: DesiredTable, target: str) -> CloneBase 
     place, *roots = storage.resolve_locations([clone.location, *options.admission.roots])
     if not replace(options.admission, roots=tuple(roots)).admits(storage.resolve_location(target), place):
         return Why(ReasonCode.BASE_OUTSIDE, {**params, "location": locations.redact(clone.location)})
-    base = storage.read_base(clone.location, clone.at.tag or clone.at.version, base_options, target)
+    at: str | int | None = clone.at.tag or clone.at.version
+    if at is None and begun is not None and locations.same(begun.location, clone.location):
+        at = begun.version
+    to_add = None if table.schema is None else partial(_added_to_clone, table, target)
+    base = storage.read_base(clone.location, at, base_options, target, to_add)
     if isinstance(base, CloneBase):
         return base
     if isinstance(base, CloneRefusal):
@@ -210,6 +229,12 @@ def _storage_options(backend: Backend, location: str, live: LiveTable | None) ->
 def _columns_to_add(question: StorageQuestion, location: str, content: Storage) -> Schema:
     """Return the columns that apply would add to the data of a table."""
     return schema_difference(question.table, TableFacts(location, content)).missing if question.may_grow else ()
+
+
+def _added_to_clone(table: DesiredTable, target: str, columns: Schema) -> Schema:
+    """Return the columns that apply would add to a clone of data with ``columns``."""
+    difference = schema_difference(table, TableFacts(target, Storage(StorageKind.DATASET, columns)))
+    return () if difference.blocking(table.evolve, table.extra_columns) else difference.missing
 
 
 def _stale_columns(

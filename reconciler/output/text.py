@@ -20,6 +20,7 @@ from reconciler.output.wording import (
     Entry,
     Piece,
     ShownField,
+    alters_columns,
     base_location,
     catalog_counts,
     closing_line,
@@ -201,7 +202,7 @@ class _TextWriter:
             yield from self._entry_details(fold.common)
         elif fold.common is not None:
             yield from self._field_lines(field_changes(fold.common))
-            yield from self._column_lines(column_changes(fold.common) if fold.first.symbol == "~" else ())
+            yield from self._column_lines(column_changes(fold.common) if alters_columns(fold.common) else ())
         yield from self._quiet_lines(fold.names_text(self._omissions))
         if fold.common is not None:
             return
@@ -265,7 +266,7 @@ class _TextWriter:
         yield from self._field_lines(field_changes(change))
         if self._full:
             yield from self._field_lines(set_fields(change))
-        if self._full or change.before is not None:
+        if self._full or alters_columns(change):
             yield from self._column_lines(column_changes(change))
 
     def _field_lines(self, fields: Iterable[ShownField]) -> Iterator[Line]:

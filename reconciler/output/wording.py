@@ -103,7 +103,8 @@ def headline(entry: Entry, jobs: Sequence[UpkeepJob] = ()) -> str:
     reason = display.printable(entry.reason)
     if entry.job is not None:
         return f"{reason}; {cost(jobs or [entry.job])}"
-    if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
+    is_made = entry.action is Action.CREATE_TABLE and entry.clone is None
+    if is_made and entry.after is not None and entry.after.columns is not None:
         schema = f"schema of {count(len(entry.after.columns), 'field')}"
         return schema if entry.before is None else f"{schema}; {reason}"
     return f"namespace, {reason}" if entry.action is Action.UPDATE_NAMESPACE else reason
@@ -397,13 +398,18 @@ def base_location(entry: Entry) -> tuple[str, str, str] | None:
     return "reads", locations.redact(base.location), kept
 
 
+def alters_columns(entry: Entry) -> bool:
+    """Return whether the columns of an entry are changes of columns that data has."""
+    return isinstance(entry, Change) and (entry.before is not None or entry.clone is not None)
+
+
 def column_changes(entry: Entry) -> tuple[ShownField, ...]:
     """Return added, removed and changed columns; all if there were none before."""
     if not isinstance(entry, Change) or entry.after is None or entry.after.columns is None:
         return ()
     before, after = (
-        {column.name: column_text(column, entry.address) for column in (view.columns if view else None) or ()}
-        for view in (entry.before, entry.after)
+        {column.name: column_text(column, entry.address) for column in columns or ()}
+        for columns in (entry.before_columns, entry.after_columns)
     )
     origins = {column.name: column.renamed_from for column in entry.after.columns if column.renamed_from is not None}
     renamed = [ShownField(to, f"{old} {before.pop(old, '')}", f"{to} {after.pop(to)}") for to, old in origins.items()]

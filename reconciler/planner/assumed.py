@@ -146,14 +146,17 @@ def plan_assumed(
             location = assumed.location or (entry.location if entry else None)
             location = location or catalog.default_location(assumed.identifier, source.live.namespaces)
             data[locations.place(location or "")] = assumed.schema
-        answers = Answers(dict(_answers(catalog, source, data)))
+        answers = Answers(dict(_answers(catalogs, catalog, source, data)))
         planning.add(source, plan_catalog(source, answers))
         planned.append((source, LiveTables(live)))
     return planning.plan(manifest, thresholds), planned
 
 
 def _answers(
-    catalog: AssumedCatalog, source: CatalogInput, data: Mapping[str, Schema | None]
+    catalogs: Mapping[str, AssumedCatalog],
+    catalog: AssumedCatalog,
+    source: CatalogInput,
+    data: Mapping[str, Schema | None],
 ) -> Iterator[tuple[Identifier, TableFacts]]:
     """Yield what storage holds for each table in question."""
     live, select = source.live, source.options.select
@@ -166,7 +169,9 @@ def _answers(
         tags = FoundTags(table.tags if question.live else {}) if table.tags or question.recorded_tags else None
         facts, clone = TableFacts(location, storage, tags=tags), table.clones
         if clone is not None and clone.location is not None:
-            base = CloneBase(clone.location, clone.at.version or 1, "", clone.at.tag)
+            origin = catalogs[clone.origin.catalog].source.desired.tables.get(clone.origin.identifier)
+            columns = data.get(locations.place(clone.location)) or (origin.schema if origin else None) or table.schema
+            base = CloneBase(clone.location, clone.at.version or 1, "", clone.at.tag, columns=columns)
             facts = replace(facts, base=None if question.live else base, clone=base if question.live else None)
         yield table.id, facts
 

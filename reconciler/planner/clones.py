@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 from reconciler.model import locations, ownership
 from reconciler.model.clones import CloneBase
@@ -14,24 +15,54 @@ from reconciler.model.names import address
 from reconciler.model.ownership import version_of_clone
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.planner.entries import Action, Blocked, Change
+from reconciler.planner.entries import Action, Blocked, Change, concealed_base
 from reconciler.planner.facts import TableFacts, is_recorded_clone
 from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.schemas import evolved, growth_of
+from reconciler.planner.stored import blocked_by_data, compared_columns, schema_difference
+from reconciler.planner.views import ObjectView, field_changes
 
+_CALLS: tuple[Literal["code", "fills", "impossible", "rename_code", "renames", "rewritten"], ...] = (
+    "code",
+    "fills",
+    "impossible",
+    "rename_code",
+    "renames",
+    "rewritten",
+)
+"""The parameters of a remedy that changes data."""
 _BASE_REFUSALS = (ReasonCode.BASE_OUTSIDE, ReasonCode.BASE_UNAVAILABLE, ReasonCode.OPTIONS_DIFFER)
 
 
 def base_of(desired: DesiredTable, facts: TableFacts) -> CloneBase | None:
-    """Return the version that a new table is cloned from; None for a table that is no clone, or has no such version.
-
-    Of the latest version, an earlier run may have left a clone whose base has newer versions by now.
-    """
-    if desired.clones is None:
+    """Return the version that a new table is cloned from; None for a table that is no clone, or has no such version."""
+    if desired.clones is None or not isinstance(facts.base, CloneBase):
         return None
-    at = desired.clones.at
-    is_latest = at.tag is None and at.version is None
-    base = facts.clone if facts.clone is not None and is_latest else facts.base
-    return replace(base, pin=at.pin) if isinstance(base, CloneBase) else None
+    return replace(facts.base, pin=desired.clones.at.pin)
+
+
+def with_clone(desired: DesiredTable, facts: TableFacts) -> TableFacts:
+    """Return ``facts`` about a new table as they are once its clone is written, if it is to be one."""
+    base = base_of(desired, facts)
+    if base is None or (facts.storage.kind is StorageKind.DATASET and not facts.is_begun):
+        return facts
+    return replace(facts, storage=replace(facts.storage, kind=StorageKind.DATASET, schema=base.columns, cleanup=None))
+
+
+def why_unlike_block(desired: DesiredTable, facts: TableFacts, cloned: TableFacts) -> Why | None:
+    """Return why the columns of a clone cannot be those of its block; None if they can.
+
+    ``cloned`` are the facts once it is written. The remedies name no call that changes the data: the clone is not
+    there yet.
+    """
+    base, difference = base_of(desired, facts), schema_difference(desired, cloned)
+    why = blocked_by_data(desired, None, cloned, difference, relocates=False)
+    if base is None or why is None or why.code is not ReasonCode.OTHER_COLUMNS:
+        return why
+    params: Params = {**why.params, "location": locations.redact(base.location)}
+    for key in _CALLS:
+        params.pop(key, None)
+    return Why(why.code, params)
 
 
 def mark_of_clone(desired: DesiredTable, base: CloneBase | None) -> str | None:
@@ -49,9 +80,15 @@ def mark_of_existing(desired: DesiredTable, live: LiveTable, facts: TableFacts |
     return {"clone": mark_of_clone(desired, base)}
 
 
-def how_cloned(desired: DesiredTable, facts: TableFacts, base: CloneBase) -> tuple[Action, Schema | None, Why]:
-    """Return the action that makes a clone, the columns of its data, and the reason."""
-    params = Params(name=_origin(desired), version=base.version)
+def how_cloned(
+    desired: DesiredTable, facts: TableFacts, cloned: TableFacts, base: CloneBase
+) -> tuple[Action, Schema | None, Why]:
+    """Return the action that makes a clone, the columns of its data, and the reason.
+
+    ``cloned`` are the facts once it is written.
+    """
+    actual, difference = compared_columns(desired, cloned), schema_difference(desired, cloned)
+    params: Params = {"name": _origin(desired), "version": base.version, **growth_of(difference)}
     if base.tag is not None:
         params["tag"] = base.tag
     if base.rows is not None:
@@ -60,7 +97,15 @@ def how_cloned(desired: DesiredTable, facts: TableFacts, base: CloneBase) -> tup
         params["kind"] = "pinned"
     is_there = facts.storage.kind is StorageKind.DATASET and not facts.is_begun
     action = Action.REGISTER_TABLE if is_there else Action.CREATE_TABLE
-    return action, None, Why(ReasonCode.CLONED, params)
+    return action, None if actual is None else evolved(actual, difference), Why(ReasonCode.CLONED, params)
+
+
+def with_base(change: Change, base: CloneBase, columns: Schema | None) -> Change:
+    """Return the change that makes a clone of ``base`` with what it does to ``columns``, those of the new clone."""
+    after = ObjectView(columns=change.after_columns)
+    fields = field_changes(ObjectView(columns=columns), after, change.address)
+    base = concealed_base(replace(base, columns=columns), change.address)
+    return change.model_copy(update={"clone": base, "fields": fields})
 
 
 def why_unclonable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
@@ -93,10 +138,13 @@ def why_no_clone(desired: DesiredTable, live: LiveTable, facts: TableFacts | Non
     return None if is_same else _why_other_data(desired, facts)
 
 
-def recorded_clone(desired: DesiredTable, entry: Change | Blocked | None, facts: TableFacts) -> TableFacts:
+def recorded_clone(
+    desired: DesiredTable, entry: Change | Blocked | None, facts: TableFacts, columns: Schema | None
+) -> TableFacts:
     """Return ``facts`` with what was known of a clone when a plan with ``entry`` was made.
 
     The manifest says where the base is, and by which tag or number it is found; only the rest is taken from the plan.
+    ``columns`` are its recorded columns, with their secrets.
     """
     clone = desired.clones
     if clone is None:
@@ -106,7 +154,8 @@ def recorded_clone(desired: DesiredTable, entry: Change | Blocked | None, facts:
         return replace(facts, clone=seen)
     if entry.clone is not None:
         number = clone.at.version or entry.clone.version
-        base = replace(entry.clone, location=clone.location or "", tag=clone.at.tag, version=number)
+        columns = columns if desired.schema is not None else None
+        base = replace(entry.clone, location=clone.location or "", tag=clone.at.tag, version=number, columns=columns)
         if base.tag is None:  # only a tag leads to another branch
             base = replace(base, branch=MAIN_BRANCH)
         is_there = isinstance(entry, Change) and entry.storage is StorageKind.DATASET

@@ -30,10 +30,15 @@ def _serialize_redacted(base: CloneBase, write: SerializerFunctionWrapHandler) -
 
 
 _Base: TypeAlias = Annotated[CloneBase, WrapSerializer(_serialize_redacted)]
-"""The base of a clone, saved without the secrets of its location."""
+"""The base of a clone, saved without the secrets of its location; its columns have stand-ins for theirs already."""
 
 Key: TypeAlias = tuple[str, Kind, Identifier]
 """Catalog, kind and identifier of an object."""
+
+
+def concealed_base(base: CloneBase, table: str) -> CloneBase:
+    """Return the base of the clone at an address with stand-ins for the secrets of its columns."""
+    return base if base.columns is None else replace(base, columns=concealed_columns(base.columns, table))
 
 
 class Action(StrEnum):
@@ -261,6 +266,13 @@ class Change(Entry, _StateDocument):
     def is_empty_data(self) -> bool:
         """Whether it writes the table's first dataset, without rows."""
         return self.is_first_data and self.clone is None
+
+    @property
+    def before_columns(self) -> Schema | None:
+        """The columns of the data before, for a clone those of its base; None if the plan is not about them."""
+        if self.clone is not None:
+            return self.clone.columns
+        return self.before.columns if self.before else None
 
     @property
     def after_columns(self) -> Schema | None:

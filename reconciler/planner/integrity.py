@@ -298,11 +298,15 @@ def _recorded_facts(recorded: RecordedCatalog, question: StorageQuestion, facts:
         columns, detail, cleanup = entry.columns or columns, entry.detail, entry.cleanup
     elif entry is not None and entry.action is Action.REGISTER_TABLE and entry.after is not None:
         columns = entry.after.columns
-    schema = None
-    if kind is StorageKind.DATASET:
-        declared = question.table.schema
-        name = address(recorded.source.desired.name, identifier)
-        schema = declared if columns is None else _with_desired_metadata(columns, declared or (), name)
+    of_base = entry.clone.columns if entry is not None and entry.clone is not None else None
+    if isinstance(entry, Change) and entry.clone is not None:
+        columns = of_base
+    declared, name = question.table.schema, address(recorded.source.desired.name, identifier)
+    schema, base_schema = (
+        declared if known is None else _with_desired_metadata(known, declared or (), name)
+        for known in (columns, of_base)
+    )
+    schema = schema if kind is StorageKind.DATASET else None
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     tags = entry.tags if entry else FoundTags(question.table.tags)
     if question.otherwise is not None and not _is_relocation(entry, question):
@@ -310,7 +314,8 @@ def _recorded_facts(recorded: RecordedCatalog, question: StorageQuestion, facts:
     planned_data = mirrored.planned_data.get(identifier) if mirrored else None
     version = entry.dataset if isinstance(entry, Change) else None
     storage = planned_data or Storage(kind, schema, detail, cleanup, version)
-    return recorded_clone(question.table, entry, replace(facts, storage=storage, entry=shown, tags=tags))
+    facts = replace(facts, storage=storage, entry=shown, tags=tags)
+    return recorded_clone(question.table, entry, facts, base_schema)
 
 
 def _is_relocation(entry: Change | Blocked | None, question: StorageQuestion) -> bool:

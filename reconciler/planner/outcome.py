@@ -15,7 +15,7 @@ from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, addre
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
-from reconciler.planner.entries import Action, Blocked, Change, Kind, Protection
+from reconciler.planner.entries import Action, Blocked, Change, Kind, Protection, concealed_base
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.moves import NO_MOVES, Moves, moves_of
@@ -128,7 +128,7 @@ class CatalogContext:
         params = why.params
         if isinstance(desired, DesiredTable) and desired.mirrors is not None and why is not desired.refused:
             params = {**params, "leave_out": leave_out(desired.id), "catalog": self.catalog}
-        storage = facts.storage if facts else None
+        storage, base = (facts.storage, facts.base) if facts else (None, None)
         before = self.view(desired, live)
         location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
         return Blocked(
@@ -145,7 +145,7 @@ class CatalogContext:
             detail=storage.detail if storage else "",
             cleanup=storage.cleanup if storage else None,
             tags=facts.tags if facts else None,
-            clone=facts.base if facts and isinstance(facts.base, CloneBase) else None,
+            clone=concealed_base(base, address(self.catalog, subject.id)) if isinstance(base, CloneBase) else None,
             kept_as=why.kept_as,
             secret_keys=_secret_keys(desired, before),
         )

@@ -10,6 +10,7 @@ from reconciler.model.column_renames import sort_renames
 from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema, with_metadata
 from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
+from reconciler.model.reasons import Params
 from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
 
 
@@ -164,6 +165,21 @@ def named_metadata(actual: Schema, desired: Schema) -> Schema:
         return {key: text for key, text in column.metadata.items() if key in known or key.startswith(PRIMARY_KEY)}
 
     return with_metadata(actual, metadata)
+
+
+def growth_of(difference: SchemaDifference) -> Params:
+    """Return the columns that are added, and altered in place, as parameters of a reason."""
+    pairs = difference.altered
+    params: Params = {}
+    if difference.missing:
+        params["added"] = tuple(column.name for column in difference.missing)
+    if renamed := tuple(pair.desired.name for pair in pairs if pair.is_renamed):
+        params["renamed"] = renamed
+    if relaxed := tuple(pair.desired.name for pair in pairs if pair.is_relaxed):
+        params["relaxed"] = relaxed
+    if annotated := tuple(pair.desired.name for pair in pairs if pair.metadata):
+        params["annotated"] = annotated
+    return params
 
 
 def without_renames(schema: Schema) -> Schema:

@@ -11,7 +11,7 @@ from reconciler.planner.views import ObjectView
 
 def changes_columns(change: Change) -> bool:
     """Return whether ``change`` alters the columns of existing data."""
-    before = change.before.columns if change.before else None
+    before = change.before_columns
     return before is not None and change.after_columns not in (None, before)
 
 
@@ -34,11 +34,12 @@ def breaks_block(change: Change, changed: DesiredTable, other: DesiredTable) -> 
         new_tags.get(name) not in (old_tags.get(name), target) for name, target in other.tags.items()
     ):
         return True
-    if not (before.columns and after.columns and changed.schema and other.schema):
+    columns = change.before_columns
+    if not (columns and after.columns and changed.schema and other.schema):
         return False
     # The columns of a change have only the metadata that its block names.
     schema = named_metadata(other.schema, changed.schema)
-    old_differences = _differences(other, schema, before.columns)
+    old_differences = _differences(other, schema, columns)
     new_differences = _differences(other, schema, without_renames(after.columns))
     return any(difference not in old_differences for difference in new_differences)
 

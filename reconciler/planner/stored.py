@@ -74,15 +74,20 @@ def why_data_lost(
 
 
 def blocked_by_data(
-    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, relocates: bool
+    desired: DesiredTable,
+    live: LiveTable | None,
+    facts: TableFacts | None,
+    difference: SchemaDifference,
+    *,
+    relocates: bool,
 ) -> Why | None:
-    """Return why storage blocks any plan for a live table; None if it does not."""
+    """Return why storage blocks any plan for a live table, or a new one with data; None if it does not."""
     if facts is None:
         return None
     blocking_reason = blocked_by_storage(desired, facts)
     if blocking_reason:
         return blocking_reason
-    served_as = live.id if live.managed_versioning else None
+    served_as = live.id if live is not None and live.managed_versioning else None
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
         return _why_other_columns(facts, blocking, difference.extra, None if relocates else desired.evolve, served_as)

@@ -6,22 +6,31 @@ Pure functions, fast enough for a million tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, is_readable
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
-from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
+from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
-from reconciler.planner.clones import base_of, how_cloned, mark_of_clone, mark_of_existing, why_no_clone, why_unclonable
+from reconciler.planner.clones import (
+    base_of,
+    how_cloned,
+    mark_of_clone,
+    mark_of_existing,
+    why_no_clone,
+    why_unclonable,
+    why_unlike_block,
+    with_base,
+    with_clone,
+)
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.moves import TablePair
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, diff_unwanted, note_on_fixed_marks
 from reconciler.planner.schema_calls import rename_hint
-from reconciler.planner.schemas import SchemaDifference, evolved, without_renames
+from reconciler.planner.schemas import SchemaDifference, evolved, growth_of, without_renames
 from reconciler.planner.stored import (
     blocked_by_data,
     blocked_by_storage,
@@ -87,27 +96,24 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
 def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{address(context.catalog, desired.id)} is planned without looking at its storage")
-    if desired.clones is not None:  # its columns and tags are those of its base; the next plan compares them
-        desired, facts = replace(desired, schema=None, tags={}), replace(facts, tags=None)
-    able = context.capabilities
+    able, base, cloned = context.capabilities, base_of(desired, facts), with_clone(desired, facts)
     if able.makes_no_tables:
         return context.blocked_entry(
             Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts
         )
     if facts.location is None and not able.places_tables:
         return context.blocked_entry(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
-    tags = tag_change(context, desired, None, facts, relocates=False)
+    tags = tag_change(context, desired, None, cloned, relocates=False)
     blocking_reason = (
         _why_not_stored(context, desired)
         or why_unclonable(context, desired, facts)
         or blocked_by_storage(desired, facts, vends=able.vends_credentials)
-        or why_unregistrable(context, desired, facts)
+        or (why_unregistrable(context, desired, facts) if base is None else why_unlike_block(desired, facts, cloned))
         or tags.blocked
     )
     if blocking_reason:
         return context.blocked_entry(blocking_reason, desired, None, facts)
-    base = base_of(desired, facts)
-    action, columns, why = _how_made(desired, facts) if base is None else how_cloned(desired, facts, base)
+    action, columns, why = _how_made(desired, facts) if base is None else how_cloned(desired, facts, cloned, base)
     has_data = action is Action.REGISTER_TABLE or base is not None
     if base is None and action is Action.CREATE_TABLE and facts.location is not None:
         has_data = not able.comes_before_data(desired.id, facts.location)
@@ -123,7 +129,7 @@ def _diff_new(context: CatalogContext, desired: DesiredTable, facts: TableFacts 
     _, after = tags.applied_to(_NO_VIEW, after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     change = change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
-    return change if base is None else change.model_copy(update={"clone": base})
+    return change if base is None else with_base(change, base, compared_columns(desired, cloned))
 
 
 def _how_made(desired: DesiredTable, facts: TableFacts) -> tuple[Action, Schema | None, Why]:
@@ -208,17 +214,8 @@ def _foreign_policy(context: CatalogContext, before: ObjectView, after: ObjectVi
 
 
 def _why_growing(difference: SchemaDifference, live: LiveTable) -> Why:
-    pairs = difference.altered
-    params: Params = {}
-    if difference.missing:
-        params["added"] = tuple(column.name for column in difference.missing)
-    if renamed := tuple(pair.desired.name for pair in pairs if pair.is_renamed):
-        params["renamed"] = renamed
-    if relaxed := tuple(pair.desired.name for pair in pairs if pair.is_relaxed):
-        params["relaxed"] = relaxed
-    if annotated := tuple(pair.desired.name for pair in pairs if pair.metadata):
-        params["annotated"] = annotated
-    return Why(ReasonCode.COLUMNS, {**params, **rename_hint(difference.missing, difference.extra, live.location)})
+    hint = rename_hint(difference.missing, difference.extra, live.location)
+    return Why(ReasonCode.COLUMNS, {**growth_of(difference), **hint})
 
 
 def remarks_on(
@@ -246,15 +243,13 @@ def remarks_on(
         hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
             yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
-    yield from _remarks_on_data(desired, facts)
+    yield from _remarks_on_data(desired, with_clone(desired, facts) if facts is not None else None)
 
 
 def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterator[Remark]:
     if facts is not None and facts.storage.elsewhere:
         places = tuple(map(locations.redact, facts.storage.elsewhere))
         yield Remark(NoteCode.READS_ELSEWHERE, desired.id, {"names": places})
-    if facts is not None and facts.base is not None and (desired.schema or desired.tags):
-        yield Remark(NoteCode.CLONED_FIRST, desired.id)
     difference = schema_difference(desired, facts)
     live_columns = (facts.storage.schema if facts is not None else None) or ()
     remarkable = {

@@ -10,7 +10,15 @@ or loses its auto clean-up. Tags are set, moved and removed.
 from __future__ import annotations
 
 from reconciler.model.locations import pylance_uri
-from reconciler.storage.cloning import FoundClone, clone_of, find_clone, read_base, untagged_base, write_clone
+from reconciler.storage.cloning import (
+    FoundClone,
+    clone_of,
+    find_clone,
+    first_version,
+    read_base,
+    untagged_base,
+    write_clone,
+)
 from reconciler.storage.commits import (
     commit_first,
     commit_whole,

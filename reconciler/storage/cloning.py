@@ -15,6 +15,7 @@ from typing import Any
 from reconciler.model import locations
 from reconciler.model.admission import StorageOptions, admission_of
 from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
+from reconciler.model.columns import Schema
 from reconciler.model.errors import (
     ConcurrentModificationError,
     InvalidTableStateError,
@@ -26,6 +27,7 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.clone_steps import CloneSteps
 from reconciler.storage.commits import commit_clone, commit_step, end_cleanup, is_cleaned_up
+from reconciler.storage.dataset_writes import addition_problem
 from reconciler.storage.files import as_plain_path, content_of, resolve_location
 from reconciler.storage.inspection import rows_of
 from reconciler.storage.listing import VERSIONS
@@ -49,7 +51,11 @@ class FoundClone:
 
 
 def read_base(
-    location: str, at: str | int | None, options: Mapping[str, str], target: str
+    location: str,
+    at: str | int | None,
+    options: Mapping[str, str],
+    target: str,
+    columns_to_add: Callable[[Schema], Schema] | None = None,
 ) -> CloneBase | CloneRefusal | Storage:
     """Read the version of a dataset of which there is to be a clone at ``target``.
 
@@ -57,12 +63,46 @@ def read_base(
         location, options: of the dataset.
         at: a tag, or the number of a version of the main branch; None is the latest one.
         target: the location of the clone.
+        columns_to_add: returns the columns that apply would add to those of the version; None if the columns do not
+            matter.
 
     Returns:
         The version, or why it cannot be cloned there; without a dataset, the state of storage.
     """
     refusal = _problem_of_places(location, target)
-    return examine(location, options, partial(_base_at, location, at, options, target)) if refusal is None else refusal
+    if refusal is not None:
+        return refusal
+
+    def read(dataset: Any) -> CloneBase | CloneRefusal:
+        found = _base_at(location, at, options, target, dataset)
+        return found if isinstance(found, CloneRefusal) else _with_columns(*found, columns_to_add)
+
+    return examine(location, options, read)
+
+
+def _with_columns(
+    base: CloneBase, version: Any, columns_to_add: Callable[[Schema], Schema] | None
+) -> CloneBase | CloneRefusal:
+    from reconciler.arrow_types import from_arrow_schema, to_arrow_schema
+
+    if columns_to_add is None:
+        return base
+    columns = from_arrow_schema(version.schema)
+    added = columns_to_add(columns)
+    problem = or_none(partial(addition_problem, version, to_arrow_schema(added))) if added else None
+    return replace(base, columns=columns) if problem is None else CloneRefusal(CloneProblem.FIXED_COLUMNS, problem)
+
+
+def first_version(base: CloneBase, options: Mapping[str, str], target: str) -> int | None:
+    """Return the number of the version of a new clone at ``target`` that equals its base; None if it is not known."""
+    if _is_same_store(base.location, target):
+        return base.version
+
+    def read(dataset: Any) -> int:
+        return _operations(base, dataset.checkout_version((base.branch, base.version)), target, options)[1]
+
+    number = examine(base.location, options, read)
+    return None if isinstance(number, Storage) else number
 
 
 def _problem_of_places(location: str, target: str) -> CloneRefusal | None:
@@ -84,7 +124,7 @@ def _store_of(location: str) -> str:
 
 def _base_at(
     location: str, at: str | int | None, options: Mapping[str, str], target: str, dataset: Any
-) -> CloneBase | CloneRefusal:
+) -> tuple[CloneBase, Any] | CloneRefusal:
     tag, branch, number = None, MAIN_BRANCH, at
     if isinstance(at, str):
         found = list_references(dataset.tags).get(at)
@@ -110,7 +150,7 @@ def _base_at(
         if refusal is not None:
             return refusal
     transaction = _transaction_of(version, place, options)
-    return CloneBase(location, int(version.version), transaction, tag, branch, rows_of(version))
+    return CloneBase(location, int(version.version), transaction, tag, branch, rows_of(version)), version
 
 
 def _first_blobs(fields: Iterable[Any], above: str = "") -> Iterator[str]:

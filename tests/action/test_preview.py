@@ -95,11 +95,9 @@ def test_the_life_of_a_pull_request(production: Workspace, api: GitHubApi) -> No
     assert [(result["address"], result["action"]) for result in applied.result["results"]] == [
         ("lake/features", "create-namespace"),
         ("lake/features/users", "create-table"),
-        ("lake/features/users", "alter-table"),
     ]
     [comment] = api.comments_on(7)
     assert "2 of 2 done" in comment
-    assert "~ features/users" in comment
     assert "Open it: `lancens serve preview.yaml --var pr=7`" in comment
     users = opened("previews/7", "users")
     assert (users.schema.names, users.count_rows()) == (["user_id", "country", "age"], 3)

@@ -19,6 +19,7 @@ from reconciler import storage
 from reconciler.model import locations
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
+from reconciler.model.columns import Column
 from reconciler.model.errors import BackendError, ConcurrentModificationError, UnsupportedOperationError
 from reconciler.storage import cloning, commits
 from tests.catalogs.dying import Death, dying
@@ -122,12 +123,18 @@ def test_a_clone_in_any_store_answers_as_its_base_does_and_is_apart_from_it(
     assert clone.data_storage_version == base.data_storage_version
     options = StorageOptions(buckets.options, Admission((source,)))
     found = storage.clone_of(target, options)
-    assert buckets.based(source, target, "now").is_same_version(found)
+    version = buckets.based(source, target, "now")
+    assert version.is_same_version(found)
+    first = storage.first_version(version, buckets.options, target)
+    assert answers(clone.checkout_version(first)) == expected
     if target.startswith("s3"):
         written_files = buckets.files(*target.removeprefix("s3://").split("/", 1))
         assert sum(size for _, size, _ in written_files.values()) < 20_000
+    storage.add_columns(target, [Column("note", "string")], options)
+    storage.evolve_columns(target, [Column("note", "string"), Column("part", "int64", True, {}, "fraction")], options)
+    assert buckets.open(target).count_rows(filter="note IS NULL") == base.count_rows()
     # The fragment with the rows of the index that are gone has another id than these.
-    fresh = rows(600, 300).append_column("fraction", pa.array([1.0] * 300, clone.schema.field("fraction").type))
+    fresh = rows(600, 300).append_column("part", pa.array([1.0] * 300, clone.schema.field("fraction").type))
     changed = lance.write_dataset(fresh, target, mode="append", storage_options=buckets.options)
     assert changed.to_table(filter="id = 700").num_rows == 1
     changed.optimize.optimize_indices()

@@ -62,13 +62,13 @@ def test_a_merge_request_gets_a_preview_that_goes_with_it(
 ) -> None:
     shutil.copytree(EXAMPLES.parent / "preview", folder, dirs_exist_ok=True)
     assert lancens(capsys, "apply", "lancens.yaml", "--auto-approve").code == 0
-    for job, counts in (("preview", ("3 of 3 changes", "No changes.")), ("preview-end", ("3 of 3 changes",))):
+    for job in ("preview", "preview-end"):
         own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID"
         assert all(own in rule["if"].split(" && ") for rule in _GITLAB[job]["rules"])
-        for line, counted in zip(_GITLAB[job]["script"], counts, strict=True):
-            ran = run(line.replace("$CI_MERGE_REQUEST_IID", "7"), capsys)
-            assert ran.code == 0, ran.err
-            assert counted in ran.out
+        [line] = _GITLAB[job]["script"]
+        ran = run(line.replace("$CI_MERGE_REQUEST_IID", "7"), capsys)
+        assert ran.code == 0, ran.err
+        assert "3 of 3 changes" in ran.out
     assert Path("previews/7").exists()
     assert lancens(capsys, "drift", "lancens.yaml").code == 0
 

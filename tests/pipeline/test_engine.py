@@ -292,7 +292,8 @@ def test_a_plan_of_clones_is_the_local_one(spark: SparkSession, tmp_path: Path) 
     head = "version: 1\nname: store\nschemas: {ids: [{name: id, type: int64}]}\ncatalogs:\n"
     path.write_text(head + prod)
     assert apply(plan(load(path)), load(path), journal=tmp_path / "journal").ok
-    own = "namespaces: {pr: {tables: {a: {schema: ids, properties: {tier: own}}}}}"
+    more = "schema: [{name: id, type: int64}, {name: n, type: string}], evolve: additive, tags: {own: 1}"
+    own = f"namespaces: {{pr: {{tables: {{a: {{{more}, properties: {{tier: own}}}}}}}}}}"
     copy = f"impl: dir, config: {{root: ./copy}}, clone: {{from: prod, into: [pr]}}, {own}"
     path.write_text(f"{head}{prod}  copy: {{{copy}}}\n")
     made = plan_on_spark(spark, load(path))

@@ -32,7 +32,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
-from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import open_connections
 from reconciler.operations.listing import describe, list_tables
 from reconciler.operations.plan import describe_removed
@@ -41,7 +41,7 @@ from reconciler.output import render
 from reconciler.planner.plan import Plan
 from reconciler.storage import cloning
 from tests.cli.running import lancens
-from tests.plans import assert_blocked, blocked, noted, resealed
+from tests.plans import assert_blocked, blocked, resealed
 from tests.unit.applier.world import Crash
 from tests.unit.test_mirrors import LAKE, World, steps
 from tests.writing import load_text
@@ -254,12 +254,20 @@ def edits(change: dict[str, Any]) -> dict[str, Callable[[], object]]:
         "no base": lambda: change.pop("clone"),
         "another source": lambda: change["mirror_of"].update(identifier=["features", "events"]),
         "another location": lambda: change["after"].update(location="/data/other.lance"),
+        "other columns": lambda: change["after"].update(columns=[]),
+        "no columns": lambda: change["after"].pop("columns"),
+        "other columns of the base": lambda: change["clone"]["columns"].append({"name": "n", "type": "int8"}),
+        "no columns of the base": lambda: change["clone"].pop("columns"),
+        "other fields": lambda: change.update(fields=[]),
+        "another tag of its own": lambda: change["after"]["tags"].update(tried="1"),
     }
 
 
 @pytest.mark.parametrize("edit", sorted(edits({})))
 def test_an_edited_plan_is_refused(world: World, edit: str) -> None:
-    manifest = world.manifest(lake=LAKE, preview=TAGGED)
+    schema = "schema: [{name: id, type: int64}, {name: age, type: int32}], evolve: additive"
+    block = f"namespaces: {{features: {{tables: {{users: {{{schema}, tags: {{tried: 2}}}}}}}}}}"
+    manifest = world.manifest(lake=LAKE, preview=f"{TAGGED}\n{block}")
     document = json.loads(reconciler.plan(manifest).to_json())
     edits(document["changes"][-1])[edit]()
     with pytest.raises((PlanFileError, StalePlanError)):
@@ -329,7 +337,8 @@ def test_a_clone_whose_entry_is_missing_is_registered(
     )
 
 
-_WRITES = ("insert_namespace", "enter_table", "write_clone")
+_WRITES = ("insert_namespace", "enter_table")
+_WRITES_OF_DATA = ("write_clone", "add_columns", "evolve_columns", "write_tags")
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]:
@@ -351,8 +360,8 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]
 
         return write
 
-    for name in _WRITES:
-        owner: Any = storage if name == "write_clone" else DirBackend
+    for name in (*_WRITES, *_WRITES_OF_DATA):
+        owner: Any = storage if name in _WRITES_OF_DATA else DirBackend
         monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
     return lambda: last[0] + 1
 
@@ -360,11 +369,14 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]
 def test_killed_before_or_after_any_write_the_next_run_ends_as_one_that_was_not(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clones of a directory: one in a namespace, and one directly under the root."""
+    """The clones of a directory: one in a namespace, and one directly under the root, each with a block on top."""
     lake, expected = files(world.folder / "lake"), None
+    columns = "[{name: key, type: int64, renamed_from: id}, {name: age, type: int32}]"
+    block = f"{{schema: {columns}, evolve: additive, tags: {{tried: 2}}}}"
     for number in range(100):
         world.impls = {f"preview{number}": "dir"}
         preview = "clone: {from: lake, names: {features/users: top}, at: {tag: prod}}"
+        preview += f"\ntables: {{top: {block}}}\nnamespaces: {{features: {{tables: {{events: {block}}}}}}}"
         manifest = world.manifest(lake=LAKE, **{f"preview{number}": preview})
         saved = reconciler.plan(manifest).to_json()
         with monkeypatch.context() as patch:
@@ -380,24 +392,27 @@ def test_killed_before_or_after_any_write_the_next_run_ends_as_one_that_was_not(
         tables = DirBackend(root=str(world.folder / f"preview{number}")).scan().tables
         marks = {name: {**table.properties, MANAGED_BY: ""} for name, table in tables.items()}
         assert marks == (expected or marks)
-        assert [lance.dataset(table.location).count_rows() for table in tables.values()] == [5, 5]
+        for table in tables.values():
+            clone = lance.dataset(table.location)
+            assert (clone.count_rows(), clone.schema.names, [*clone.tags.list()]) == (5, ["key", "age"], ["tried"])
         expected = marks
         if is_done:
             break
-    assert number > 6
+    assert number > 15
     assert files(world.folder / "lake") == lake
 
 
 def _shows_root(plan: Plan) -> bool:
     """Return whether data under the root of a directory is a table of nobody's, which a saved plan does not know."""
-    return any(str(change.action) == "update-table" for change in plan.changes)
+    return any(change.identifier == ("top",) and change.before is not None for change in plan.changes)
 
 
 def test_a_clone_that_was_begun_is_finished(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clone of a dataset that cleans itself up takes a second commit, before which the process is killed."""
     location = place(world, "lake", USERS)
     lance.dataset(location).update_config({"lance.auto_cleanup.interval": "20"})
-    preview = "clone: {from: lake, select: ['**/users']}"
+    block = "{schema: [{name: id, type: int64}, {name: n, type: string}], evolve: additive, tags: {own: 4}}"
+    preview = f"clone: {{from: lake, select: ['**/users']}}\nnamespaces: {{features: {{tables: {{users: {block}}}}}}}"
     manifest = world.manifest(lake="prune: never", preview=preview)
 
     def killed(*_: object) -> None:
@@ -411,7 +426,8 @@ def test_a_clone_that_was_begun_is_finished(world: World, monkeypatch: pytest.Mo
     assert steps(plan) == ["create-table preview/features/users"]
     world.apply(manifest, Plan.from_json(plan.to_json()))
     assert reconciler.plan(manifest).is_empty
-    assert lance.dataset(place(world, "preview", USERS)).config() == {}
+    clone = lance.dataset(place(world, "preview", USERS))
+    assert (clone.config(), clone.schema.names, [*clone.tags.list()]) == ({}, ["id", "n"], ["own"])
     assert "lance.auto_cleanup.interval" in lance.dataset(location).config()
 
 
@@ -445,8 +461,8 @@ def test_blocks_win_and_keep_the_mark_of_a_clone(world: World) -> None:
     assert (users.properties["tier"], users.properties[CLONE]) == ("own", "lake/features/users@2")
 
 
-def test_a_block_is_on_top_of_its_clone_from_the_next_plan_on(world: World) -> None:
-    """The first plan clones and sets properties; columns and tags are compared with the data that is there then."""
+def test_a_block_is_on_top_of_its_clone(world: World) -> None:
+    """One plan clones, sets properties, and changes columns and tags."""
     schema = "schema: [{name: id, type: int64}, {name: age, type: int32}], evolve: additive"
     users = f"users: {{{schema}, properties: {{tier: silver}}, tags: {{tried: 2}}}}"
     more = "more: {schema: [{name: id, type: int64}]}"
@@ -455,20 +471,38 @@ def test_a_block_is_on_top_of_its_clone_from_the_next_plan_on(world: World) -> N
     manifest = world.manifest(lake="prune: never", preview=preview)
     plan = reconciler.plan(manifest)
     reasons = {change.address: change.reason for change in plan.changes}
-    assert reasons["preview/features/users"] == "clone of lake/features/users at 2 (tag prod), 5 rows"
+    cloned = "clone of lake/features/users at 2 (tag prod), 5 rows"
+    assert reasons["preview/features/users"] == f"{cloned}; columns to add"
+    for form in ("text", "markdown"):
+        assert "age: int32" in render(plan, form), form
     assert "clone" not in reasons["preview/features/more"]
-    assert noted(plan, "where", "name") == [(NoteCode.CLONED_FIRST, "preview/features", "users")]
     world.apply(manifest, Plan.from_json(plan.to_json()))
-    assert world.catalog("preview").load_table(USERS).properties["tier"] == "silver"
-
-    again = reconciler.plan(manifest)
-    assert steps(again) == ["alter-table preview/features/users"]
-    world.apply(manifest, Plan.from_json(again.to_json()))
     assert reconciler.plan(manifest).is_empty
+    assert world.catalog("preview").load_table(USERS).properties["tier"] == "silver"
     clone = lance.dataset(place(world, "preview", USERS))
     assert (clone.schema.names, clone.count_rows()) == (["id", "age"], 5)
     assert [*clone.tags.list()] == ["tried"]
     assert files(world.folder / "lake") == before
+
+
+def test_secrets_of_columns_are_no_part_of_a_plan(world: World) -> None:
+    """The metadata of the source's columns, and that of the block."""
+    location = place(world, "lake", USERS)
+    lance.dataset(location).update_field_metadata({"id": {"token": "old-s3cret"}})
+    block = "{name: id, type: int64, metadata: {token: new-s3cret}}"
+    for evolve in ("additive", "never"):
+        users = f"namespaces: {{features: {{tables: {{users: {{schema: [{block}], evolve: {evolve}}}}}}}}}"
+        manifest = world.manifest(lake="prune: never", preview=f"clone: {{from: lake, select: ['**/users']}}\n{users}")
+        plan = reconciler.plan(manifest)
+        assert "s3cret" not in plan.to_json()
+        assert "s3cret" not in "".join(render(plan, form) for form in ("text", "markdown", "html"))
+        world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+        if evolve == "additive":
+            assert reconciler.plan(manifest).is_empty
+            [column] = lance.dataset(place(world, "preview", USERS)).schema
+            assert column.metadata == {b"token": b"new-s3cret"}
+            world.catalog("preview").remove_table(USERS)
+            shutil.rmtree(world.folder / "preview")
 
 
 @pytest.mark.parametrize(
@@ -506,12 +540,43 @@ def test_what_a_clone_has_from_its_source_is_no_drift(world: World, capsys: pyte
     assert "property-drift" not in ran.out
 
 
-def test_a_block_that_does_not_fit_its_clone_is_blocked_by_the_next_plan(world: World) -> None:
-    users = "users: {schema: [{name: id, type: string}]}"
-    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{{users}}}}}}}"
+@pytest.mark.parametrize(
+    ("block", "code", "remedy"),
+    [
+        (
+            "schema: [{name: id, type: string}]",
+            ReasonCode.OTHER_COLUMNS,
+            "write `{name: id, type: int64}` in its block",
+        ),
+        (
+            "schema: [{name: id, type: int64}, {name: n, type: string}]",
+            ReasonCode.OTHER_COLUMNS,
+            "write `evolve: additive` in its block",
+        ),
+        (
+            "schema: [{name: id, type: int64}, {name: n, type: string, nullable: false}], evolve: additive",
+            ReasonCode.OTHER_COLUMNS,
+            "make `n` nullable in its block",
+        ),
+        (
+            "schema: [{name: n, type: int64}], extra_columns: conflict, evolve: additive",
+            ReasonCode.OTHER_COLUMNS,
+            "write `{name: id, type: int64}` in its block or `extra_columns: keep`",
+        ),
+        ("tags: {own: 3}", ReasonCode.TAG_WITHOUT_VERSION, "write versions that pylance"),
+    ],
+)
+def test_a_block_that_does_not_fit_its_clone_is_blocked(
+    world: World, block: str, code: ReasonCode, remedy: str
+) -> None:
+    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{users: {{{block}}}}}}}}}"
     manifest = world.manifest(lake="prune: never", preview=preview)
-    world.apply(manifest)
-    assert blocked(reconciler.plan(manifest)) == [("preview/features/users", ReasonCode.OTHER_COLUMNS)]
+    plan = reconciler.plan(manifest)
+    assert blocked(plan) == [("preview/features/users", code)]
+    assert plan.blocked[0].remedy.startswith(remedy)
+    assert "lance.dataset" not in plan.blocked[0].remedy
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+    assert [*world.catalog("preview").scan().tables] == [EVENTS]
 
 
 def test_a_table_that_a_line_moves_is_cloned_under_its_new_name(world: World) -> None:
@@ -519,8 +584,6 @@ def test_a_table_that_a_line_moves_is_cloned_under_its_new_name(world: World) ->
     moved = "moved: [{from: features/users, to: features/people}]"
     people = "namespaces: {features: {tables: {people: {schema: [{name: id, type: int64}]}}}}"
     preview = f"{TAGGED}\n{moved}\n{people}"
-    notes = reconciler.plan(world.manifest(lake="prune: never", preview=preview)).notes
-    assert [note.code for note in notes] == [NoteCode.CLONED_FIRST]
     manifest = world.settle(lake="prune: never", preview=preview)
     assert (rows(world, ("features", "people")), rows(world, EVENTS)) == (5, 5)
     assert USERS not in world.catalog("preview").scan().tables
@@ -606,7 +669,9 @@ def test_a_clone_goes_with_its_source_unless_that_is_back(world: World) -> None:
 def test_a_mirror_of_clones_and_a_clone_of_clones(world: World) -> None:
     world.settle(lake=LAKE, preview=TAGGED, copy="mirror: {from: preview}")
     assert place(world, "copy", USERS) == place(world, "preview", USERS)
-    world.settle(lake=LAKE, preview=TAGGED, again="clone: {from: preview}")
+    schema = "schema: [{name: id, type: int64}, {name: n, type: string}], evolve: additive"
+    block = f"namespaces: {{features: {{tables: {{users: {{{schema}}}}}}}}}"
+    world.settle(lake=LAKE, preview=TAGGED, again=f"clone: {{from: preview}}\n{block}")
     assert rows(world, catalog="again") == 5
 
 
@@ -741,14 +806,12 @@ def test_a_change_of_columns_is_tried_on_a_clone_of_one_table(world: World) -> N
     manifest = world.manifest(lake=LAKE, preview=TRIED)
     plan = reconciler.plan(manifest)
     assert steps(plan) == ["create-namespace preview/try", "create-table preview/try/users"]
-    assert plan.changes[-1].reason == "clone of lake/features/users at 2 (tag prod), 5 rows"
+    [added] = plan.changes[-1].fields
+    assert (added.path, added.before, added.after) == ("schema.country", None, "string")
     desired = describe(manifest, "preview/try/users").desired or ()
     assert ("clone", "lake/features/users (tag prod)") in [(value.key, value.text) for value in desired]
     assert {entry.address for entry in plan.fingerprints if entry.catalog == "lake"} == {"lake/features/users"}
     world.apply(manifest, Plan.from_json(plan.to_json()))
-    then = reconciler.plan(manifest)
-    assert steps(then) == ["alter-table preview/try/users"]
-    world.apply(manifest, Plan.from_json(then.to_json()))
     assert reconciler.plan(manifest).is_empty
     clone = lance.dataset(place(world, "preview", ("try", "users")))
     assert (clone.schema.names, clone.count_rows()) == (["id", "country"], 5)
@@ -839,7 +902,7 @@ def test_the_clone_of_a_table_counts_in_the_digest(world: World) -> None:
 OFFLINE = """
 manifest: MANIFEST
 live:
-  - {address: lake/features/users, managed: true}
+  - {address: lake/features/users, managed: true, schema: [{name: id, type: int64}]}
   - {address: lake/features/events, managed: true}
   - {address: preview/features/events, managed: true, clone: lake/features/events@7}
   - {address: preview/features/old, managed: true, clone: lake/features/old@3}
@@ -851,11 +914,18 @@ tests:
     reject:
       - {action: blocked}
       - {address: preview/features/events}
+  - name: a block that does not fit the source is blocked
+    live:
+      - {address: lake/features/users, managed: true, schema: [{name: id, type: string}]}
+    expect:
+      - {action: blocked, address: preview/features/users, code: other-columns}
 """
 
 
 def test_plans_of_clones_are_tested_without_storage(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path(world.manifest(lake=LAKE, preview=TAGGED).files[0]).resolve()
+    users = "users: {schema: [{name: id, type: int64}, {name: n, type: string}], evolve: additive}"
+    preview = f"{TAGGED}\nnamespaces: {{features: {{tables: {{{users}}}}}}}"
+    file = Path(world.manifest(lake=LAKE, preview=preview).files[0]).resolve()
     tests = file.parent / "clones.tests.yaml"
     tests.write_text(OFFLINE.replace("MANIFEST", file.name))
     ran = lancens(capsys, "test", tests)

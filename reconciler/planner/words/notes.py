@@ -47,10 +47,6 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "{count:table} in {where} {count:gets|get} an empty dataset; no entry records whether data was there before, "
         "so lost data looks the same."
     ),
-    NoteCode.CLONED_FIRST: (
-        "this plan clones {where}/{name}; the next one compares the columns and tags in its block.",
-        "this plan clones {count:table} in {where}; the next one compares the columns and tags in their blocks.",
-    ),
     NoteCode.READS_ELSEWHERE: (
         "the data of {where}/{name} refers to places outside its directory: {names}.",
         "the data of {count:table} in {where} refers to places outside its directory; that of {name} to {names}.",

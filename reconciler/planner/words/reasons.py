@@ -6,16 +6,35 @@ from collections.abc import Mapping
 
 from reconciler.model.figures import UNKNOWN
 from reconciler.model.reasons import Params, ReasonCode
-from reconciler.planner.words.sentences import Sentence, rename_hint
+from reconciler.planner.words.sentences import Sentence, fill_in, rename_hint
 
 _COLUMN_VERBS = {"added": "add", "renamed": "rename", "relaxed": "make nullable", "annotated": "annotate"}
 
 
+_CLONE: Sentence = [
+    "clone of {name}",
+    " at {version}",
+    " (tag {tag})",
+    (", {count:row}", f", {UNKNOWN} rows"),
+    ", {kind}",
+]
+
+
+def _clone(params: Params) -> str:
+    """Return what a table is a clone of, and the sorts of changes to the columns of the clone."""
+    changes = f"; {_columns_to_change(params)}" if _COLUMN_VERBS.keys() & params.keys() else ""
+    return f"{fill_in(_CLONE, params)}{changes}"
+
+
 def _column_changes(params: Params) -> str:
     """Return the sorts of column changes in a plan: ``metadata only: columns to add and to rename``."""
+    return f"metadata only: {_columns_to_change(params)}{rename_hint(params)}"
+
+
+def _columns_to_change(params: Params) -> str:
     verbs = [f"to {verb}" for key, verb in _COLUMN_VERBS.items() if key in params] or ["to change"]
     joined = " and ".join(filter(None, (", ".join(verbs[:-1]), verbs[-1])))
-    return f"metadata only: columns {joined}{rename_hint(params)}"
+    return f"columns {joined}"
 
 
 def _tag_changes(params: Params) -> str:
@@ -40,13 +59,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CATALOG_CLEANUP: (
         "its commits would delete its old versions, which lancens never triggers; this ends that and deletes none"
     ),
-    ReasonCode.CLONED: [
-        "clone of {name}",
-        " at {version}",
-        " (tag {tag})",
-        (", {count:row}", f", {UNKNOWN} rows"),
-        ", {kind}",
-    ],
+    ReasonCode.CLONED: _clone,
     ReasonCode.CLONE_ENDED: "a clone of {name}, which is not cloned any more",
     ReasonCode.COLUMNS: _column_changes,
     ReasonCode.DATA_FOUND: "data found at its location",

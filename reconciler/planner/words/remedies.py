@@ -13,6 +13,8 @@ def _schema_remedy(params: Params) -> str:
     """Return what to write into the block, or what to run to change the data."""
     if "unclear" in params:
         return f"remove `renamed_from` of {_in_backticks(params['unclear'])} from its block"
+    if "code" not in params and "impossible" not in params:
+        return _block_edit(params)
     return f"{_block_edit(params)}, or {_data_edit(params)}{rename_hint(params)}"
 
 
@@ -196,8 +198,19 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.UNREFERENCED_DATA: "write `location: {location}` in its block, or a location of its own",
 }
 
-# Remedies for a mirrored table without a block; for all other codes it can only be excluded.
+_OF_BLOCKS_ON_CLONES = (
+    ReasonCode.CANNOT_COMMIT,
+    ReasonCode.CANNOT_TAG,
+    ReasonCode.CLEANUP_DUE,
+    ReasonCode.OTHER_COLUMNS,
+    ReasonCode.TAG_TAKEN,
+    ReasonCode.TAG_WITHOUT_VERSION,
+    ReasonCode.UNBOUND_COMMIT,
+)
+
+# Remedies for a mirrored or cloned table; for all other codes it can only be excluded.
 MIRROR_REMEDIES: Mapping[ReasonCode, Sentence] = {
+    **{code: REMEDIES[code] for code in _OF_BLOCKS_ON_CLONES},
     ReasonCode.BAD_PROPERTY: f"shorten it in {{name}}, or {LEAVE_OUT}",
     ReasonCode.BASE_OUTSIDE: f"{_ADMIT_BASE}, or {LEAVE_OUT}",
     ReasonCode.BASE_UNAVAILABLE: [_OTHER_BASE, f", or {LEAVE_OUT}"],
