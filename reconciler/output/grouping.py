@@ -119,10 +119,7 @@ class FoldedRow:
         details: list[Detail] = []
         if located := labelled_location(entry):
             label, location = located
-            name_matches = [*re.finditer(rf"(?<=/){re.escape(entry.identifier[-1])}(?=[./]|$)", location)]
-            if name_matches and display.ELLIPSIS not in location:
-                location = location[: name_matches[-1].start()] + display.ELLIPSIS + location[name_matches[-1].end() :]
-            details.append((label, location))
+            details.append((label, _without_name(location, entry.identifier[-1])))
         if self.common is not None:
             details += (
                 (f"{display.key(field.label)} was", field.before or "")
@@ -137,6 +134,19 @@ class FoldedRow:
 
     def _catalogs_and_namespaces(self) -> tuple[set[str], set[Identifier]]:
         return {entry.catalog for entry in self.entries}, {entry.identifier[:-1] for entry in self.entries}
+
+
+def _without_name(location: str, name: str) -> str:
+    """Return a location with an ellipsis for the last segment that is the name, or the name and an extension."""
+    if display.ELLIPSIS in location:
+        return location
+    end = len(location)
+    while (start := location.rfind(f"/{name}", 0, end)) >= 0:
+        rest = location[start + 1 + len(name) :]
+        if rest[:1] in ("", ".", "/"):
+            return f"{location[: start + 1]}{display.ELLIPSIS}{rest}"
+        end = start + len(name)
+    return location
 
 
 Detail: TypeAlias = tuple[str, str]
@@ -357,16 +367,16 @@ def _without_own_names(entry: Entry) -> Entry:
     if isinstance(entry, Blocked):
         own_locations = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
     texts = sorted(filter(None, map(locations.redact, own_locations)), key=len, reverse=True)
-    own_pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
+    own_pattern = rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])"
     path = entry.identifier
     tails = ["/".join(path[start:]) for start in range(len(path)) if path[start:] != ("",)]
 
     def shorten(value: object) -> object:
         if isinstance(value, tuple | list):
             return tuple(map(shorten, value))
-        if not isinstance(value, str):
-            return value
-        return own_pattern.sub(display.ELLIPSIS, value) if own_pattern else value
+        if not isinstance(value, str) or not any(text in value for text in texts):
+            return value  # compiling a pattern for each entry would take most of the time of a large plan
+        return re.sub(own_pattern, display.ELLIPSIS, value)
 
     params = {key: shorten(value) for key, value in entry.params.items()}
     for key in ("name", "mirror"):
