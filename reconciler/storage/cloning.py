@@ -33,7 +33,7 @@ from reconciler.storage.inspection import rows_of
 from reconciler.storage.listing import VERSIONS
 from reconciler.storage.opening import expect_admitted, open_dataset
 from reconciler.storage.pylance import or_none, translated
-from reconciler.storage.reading import examine, is_not_found, list_references, manifests, repair_of
+from reconciler.storage.reading import examine, is_version_gone, list_references, manifests, repair_of
 from reconciler.storage.references import BRANCHES
 
 _RECORD = "lancens.clone"
@@ -134,7 +134,7 @@ def _base_at(
     try:
         version = dataset if number is None else dataset.checkout_version((branch, number))
     except (OSError, ValueError) as error:
-        if not is_not_found(error):
+        if not is_version_gone(error):
             raise
         return CloneRefusal(CloneProblem.MISSING_VERSION, str(number))
     expect_admitted(location, options, version)
@@ -362,7 +362,7 @@ def _version_of(base: CloneBase, options: Mapping[str, str]) -> Any:
             if _transaction_of(version, place, options) == base.transaction:
                 return version
         except (OSError, ValueError) as error:
-            if not is_not_found(error):
+            if not is_version_gone(error):
                 raise
     raise ConcurrentModificationError(
         f"{locations.redact(base.location)}: version {base.version} is gone, or another dataset has been written there "

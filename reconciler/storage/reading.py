@@ -29,6 +29,7 @@ from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import contains, content_of, list_directory, version_of
 from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset, places_elsewhere
 from reconciler.storage.pylance import (
+    VERSION_GONE,
     connection_of,
     expression_problem,
     is_denied,
@@ -121,7 +122,7 @@ def version_at(location: str, options: Mapping[str, str], number: int) -> Datase
         try:
             return checked_out_version(dataset if dataset.version == number else dataset.checkout_version(number))
         except (OSError, ValueError) as error:
-            if not is_not_found(error):
+            if not is_version_gone(error):
                 raise
             return checked_out_version(dataset)
 
@@ -131,6 +132,11 @@ def version_at(location: str, options: Mapping[str, str], number: int) -> Datase
 def is_not_found(error: Exception) -> bool:
     """Return whether pylance found no dataset, or no such version of one."""
     return _NOT_FOUND.search(str(error)) is not None
+
+
+def is_version_gone(error: Exception) -> bool:
+    """Return whether a dataset has no such version, or another writer removed it while pylance read it."""
+    return is_not_found(error) or VERSION_GONE.search(str(error)) is not None
 
 
 def list_references(references: Any) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from reconciler.model.live import Storage
 from reconciler.model.tags import MAIN_BRANCH, FoundTags, TagTarget
 from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import translated
-from reconciler.storage.reading import examine, is_not_found, list_references
+from reconciler.storage.reading import examine, is_version_gone, list_references
 
 
 def find_tags(
@@ -73,7 +73,7 @@ def _has_version(dataset: Any, text: str) -> bool:
     try:
         dataset.checkout_version((target.branch, target.version))
     except (OSError, ValueError) as error:
-        if not is_not_found(error):
+        if not is_version_gone(error):
             raise
         return False
     return True

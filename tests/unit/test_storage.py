@@ -22,6 +22,7 @@ import pytest
 from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
 from reconciler.model import locations
+from reconciler.model.clones import CloneProblem, CloneRefusal
 from reconciler.model.columns import Column, Schema
 from reconciler.model.errors import (
     ConcurrentModificationError,
@@ -37,7 +38,8 @@ from reconciler.model.errors import (
     TableVersionNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import Storage, StorageKind
+from reconciler.model.live import DatasetVersion, Storage, StorageKind
+from reconciler.model.tags import FoundTags
 from reconciler.storage.connections import connection_to
 from tests.writing import write_dataset
 
@@ -701,3 +703,22 @@ def test_a_connection_is_shared_until_its_environment_changes(name: str, monkeyp
     assert connection_to("s3://bucket", {}) is before
     monkeypatch.setenv(name, "another")
     assert connection_to("s3://bucket", {}) is not before
+
+
+def test_a_version_that_others_remove_while_it_is_read_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen beside a clean-up with pylance 14: the manifest was listed, and not there any more when it was read."""
+    place = str(tmp_path / "t.lance")
+    for mode in ("create", "append"):
+        lance.write_dataset(pa.table({"id": [1]}), place, mode=mode)
+
+    def removed(*_: object) -> None:
+        raise ValueError(f"LanceError(IO): Generic N/A error: Not found: {place}/_versions/1.manifest, x.rs:335:56")
+
+    monkeypatch.setattr(lance.LanceDataset, "checkout_version", removed)
+    version = storage.version_at(place, {}, 1)
+    assert isinstance(version, DatasetVersion)
+    assert version.number == 2
+    assert storage.find_tags(place, {}, {"first": "1"}, []) == FoundTags({}, ("first",))
+    base = storage.read_base(place, 1, {}, str(tmp_path / "c.lance"))
+    assert isinstance(base, CloneRefusal)
+    assert base.problem is CloneProblem.MISSING_VERSION
