@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import botocore.client
@@ -27,6 +29,11 @@ settings.register_profile(
 settings.load_profile("soak" if os.environ.get("LANCENS_SOAK") else "sample")
 
 os.environ.update(driver_environment())
+
+# What tests write need not outlast them, and on a disk they wait for it. A container's memory is often small.
+_MEMORY, _ROOM = Path("/dev/shm"), 4 * 2**30
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -212,7 +212,7 @@ def test_a_clone_does_not_clean_up_and_one_stopped_halfway_is_finished(
 ) -> None:
     source, target = tmp_path / "s.lance", tmp_path / "c.lance"
     dataset = write(source)
-    dataset.update_config({**CLEANUP, "lance.auto_cleanup.delete_rate_limit": "3", "team": "ads"})
+    dataset.update_config({**CLEANUP, "lance.auto_cleanup.delete_rate_limit": "3000", "team": "ads"})
     files, base = files_below(source), based(source)
 
     def killed(_dataset: Any) -> None:
