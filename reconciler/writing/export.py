@@ -54,6 +54,7 @@ class ExportCatalog:
         schemas: the columns to write, by table.
         tags: the targets of tags that lancens set, by table and name.
         remarks: the comment to write above a table.
+        clones: the value of ``clone`` in the block of a table.
         as_policies: write policies instead of blocks, and prune nothing.
         templates: the text, with placeholders, to write instead of a value, by the key and value of a property.
         capabilities: those of the catalog.
@@ -69,6 +70,7 @@ class ExportCatalog:
     schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
     tags: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
     remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
+    clones: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
     as_policies: bool = False
     templates: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
@@ -228,6 +230,8 @@ class _CatalogWriter:
         location = self._catalog.location_texts.get(live.id, escape(live.location))
         columns = self._catalog.schemas.get(live.id, ())
         properties = [*_tag_lines(self._catalog.tags.get(live.id, {})), *self._property_lines(live)]
+        if live.id in self._catalog.clones:
+            properties.insert(0, f"clone: {self._catalog.clones[live.id]}")
         if location is not None and not columns and not properties and not _location_problem(location):
             yield f"{key}: {{location: {_quote(location)}}}"
         else:

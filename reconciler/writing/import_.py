@@ -19,7 +19,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog
 from reconciler.model.errors import BackendError, ConfigError, SelectionError
 from reconciler.model.live import LiveTable, Snapshot, Storage, StorageKind
-from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.operations.connections import (
     CatalogSpec,
     Connection,
@@ -32,6 +32,7 @@ from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered, glimpse_unregistered
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import location_hider
+from reconciler.writing.clones import ImportedClones, find_clones
 from reconciler.writing.export import ExportCatalog, name_from_folder, to_yaml
 from reconciler.writing.importable import (
     Identity,
@@ -294,14 +295,16 @@ def _manifest_text(identity: Identity, lives: Sequence[_ImportedCatalog], option
     if options.extended is None and not options.unmanaged:
         remarks += owners_left_out((live.snapshot for live in lives), identity)
     _select(lives, options.select)
+    if options.extended is None and options.select:
+        lives = [live for live in lives if live.names]
     for live in lives:
         existing = options.existing(live.name)
         if existing is not None:
             _keep_missing(live, existing)
-    exports = []
+    exports, clones = [], _clones(lives, options)
     for live in lives:
         with live.spec.errors():
-            exports.append(_export(live, options))
+            exports.append(_export(live, options, clones[live.name]))
     return ImportResult(
         to_yaml(identity.name, exports, identity.id),
         identity.name,
@@ -418,7 +421,28 @@ def _select(lives: Sequence[_ImportedCatalog], select: Sequence[str]) -> None:
             live.scope = Scope(tuple(sorted(map("/".join, live.names))) or live.scope.patterns)
 
 
-def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
+def _clones(lives: Sequence[_ImportedCatalog], options: ImportOptions) -> Mapping[str, ImportedClones]:
+    """Return the clones among the chosen tables of each catalog."""
+    extended = options.extended.catalogs if options.extended is not None else {}
+    read = {live.name: live for live in lives}
+
+    def written(catalog: str, table: Identifier) -> str | None:
+        source, existing = read.get(catalog), extended.get(catalog)
+        if source is not None and not (table in source.snapshot.tables and source.scope.contains(table)):
+            return None
+        if source is None and (existing is None or table not in existing.tables):
+            return None
+        return existing.as_written((catalog, *table)) if existing is not None else address(catalog, table)
+
+    sources = {name: desired.sources for name, desired in extended.items()}
+    tables = {
+        live.name: [entry for name, entry in live.snapshot.tables.items() if name in live.chosen.tables]
+        for live in lives
+    }
+    return find_clones(tables, sources, written)
+
+
+def _export(live: _ImportedCatalog, options: ImportOptions, clones: ImportedClones) -> ExportCatalog:
     """Return the part of a catalog to write."""
     templates = {} if options.extended is None else options.extended.templates
     root_text = text_of_root(live.config_texts, live.spec.impl) if live.backend.is_its_root else None
@@ -444,7 +468,8 @@ def _export(live: _ImportedCatalog, options: ImportOptions) -> ExportCatalog:
         location_texts=texts,
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         tags=_tags(live, options.parallelism),
-        remarks=dict.fromkeys(live.unregistered.tables, _UNREGISTERED),
+        remarks={**dict.fromkeys(live.unregistered.tables, _UNREGISTERED), **clones.comments},
+        clones=clones.blocks,
         as_policies=options.policies,
         templates=templates,
         capabilities=live.backend.capabilities(),

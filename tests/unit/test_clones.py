@@ -783,9 +783,53 @@ def test_import_leaves_clones_to_their_line_and_blocks_keep_the_mark(
     assert lancens(capsys, "import", "--append", file).code == 0
     assert file.read_text() == before
     text = reconciler.import_(reconciler.load(file), catalog="preview")
-    assert "users" in text
+    assert "# a clone of lake/features/users@2, which this manifest cannot name" in text
     file.with_name("imported.yaml").write_text(text)
     assert reconciler.plan(reconciler.load(file.with_name("imported.yaml"))).is_empty
+
+
+@pytest.mark.parametrize("more", [{}, {"with_schema": True}, {"select": ["preview/**"]}])
+def test_import_writes_clones_back(world: World, more: dict[str, Any]) -> None:
+    other = "clone: {from: lake, at: {version: 1}, pin: true, select: ['**/users'], names: {features/users: 'a b'}}"
+    manifest = world.settle(lake=LAKE, preview=TAGGED, pinned=other)
+    text = reconciler.import_(manifest, **more)
+    file = Path(manifest.files[0]).with_name("imported.yaml")
+    file.write_text(text)
+    imported = reconciler.load(file)
+    if "select" in more:
+        assert "# a clone of lake/features/users@2" in text
+    else:
+        assert "clone: {of: lake/features/users, at: {version: 2}}" in text
+        assert "clone: {of: lake/features/users, at: {version: 1}, pin: true}" in text
+        world.catalog("preview").remove_table(USERS)
+        assert steps(reconciler.plan(imported)) == ["register-table preview/features/users"]
+        world.apply(imported)
+    assert reconciler.plan(imported).is_empty
+
+
+def test_import_writes_no_clone_that_would_be_an_error(world: World) -> None:
+    """Of catalogs that clone tables of each other, of a table that is gone, and of a mark without a number."""
+    world.settle(lake=LAKE, preview=TAGGED)
+    manifest = world.manifest(lake=LAKE, preview="prune: never")
+    lake, preview = world.catalog("lake"), world.catalog("preview")
+    lake.insert_table(("a",), place(world, "lake", USERS), {CLONE: "preview/features/users@2"})
+    for name, mark in (("b", "lake/none@1"), ("c", "lake/features/users@"), ("d", "lake@1"), ("e", "preview/b@1")):
+        preview.insert_table((name,), place(world, "preview", USERS), {CLONE: mark})
+    text = reconciler.import_(manifest)
+    assert text.count("clone: {") == 1
+    assert text.count("# a clone of") == 6
+    file = Path(manifest.files[0]).with_name("imported.yaml")
+    file.write_text(text)
+    assert reconciler.plan(reconciler.load(file)).is_empty
+
+
+def test_import_appends_a_clone_to_the_manifest_of_its_source(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    one = "namespaces: {features: {tables: {u: {clone: {of: lake/features/users, at: {tag: prod}}}}}}"
+    world.settle(lake=LAKE, preview=one)
+    file = Path(world.manifest(lake=LAKE, preview="prune: never").files[0])
+    assert lancens(capsys, "import", "--append", file).code == 0
+    assert "clone: {of: lake/features/users, at: {version: 2}}" in file.read_text()
+    assert reconciler.plan(reconciler.load(file)).is_empty
 
 
 # ---- clones of one table ---------------------------------------------------------------------------------------------
