@@ -186,7 +186,7 @@ class Params(TypedDict, total=False):
 
     ``location`` and ``other_location`` are locations without secrets. ``code`` and ``rename_code`` are Python to run,
     ``detail`` is a message of another module or a service; these may contain locations. ``write`` is YAML for the
-    manifest, ``leave_out`` the block that excludes a table from one, ``lines`` are lines for a block's schema.
+    manifest, which is in ``file``, ``leave_out`` the block that excludes a table from one, ``lines`` are lines for a block's schema.
 
     Of the columns, pylance cannot change those in ``impossible``, the calls in ``code`` rewrite the data of those in
     ``rewritten``, and those in ``unclear`` may have been renamed already. ``renames`` has their new names by old ones.
@@ -206,6 +206,7 @@ class Params(TypedDict, total=False):
     limit: int
     owner: str
     manifest: str
+    file: str
     mirror: str
     line: str
     where: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,8 @@ from reconciler.planner.outcome import Remark
 _NAMESPACES_NAMED = 5
 _NAMES_SHOWN = 3
 _NAMESPACE, _NAME = slice(0, -1), slice(-1, None)
-_WITH_PATTERN = (NoteCode.UNMANAGED, NoteCode.KEEP_LOCATION, NoteCode.MIRRORED_BEFORE)
+_WITH_FILE = (NoteCode.KEEP_LOCATION, NoteCode.MIRRORED_BEFORE)
+_WITH_PATTERN = (NoteCode.UNMANAGED, *_WITH_FILE)
 
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Remark]) -> Iterator[Note]:
@@ -49,6 +51,13 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE_TABLES, params={"count": protected})
+
+
+def with_file(note: Note, files: Sequence[str]) -> Note:
+    """Return a note that says how to add to the manifest with its first file, which includes the others."""
+    if note.code not in _WITH_FILE or not files:
+        return note
+    return note.model_copy(update={"params": Params(**{**note.params, "file": shlex.quote(files[0])})})
 
 
 def _select_pattern(catalog: str, scope: str, remark: Remark) -> str:

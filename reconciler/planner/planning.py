@@ -19,6 +19,7 @@ from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput, Facts
 from reconciler.planner.mirrors import NO_STORED_NAMES, PlannedTable, TablesAfterPlan, mirrored, with_bases
+from reconciler.planner.notes import with_file
 from reconciler.planner.ordering import order
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.placeholders import with_hidden_locations
@@ -92,7 +93,8 @@ class Planning:
         outcomes = [plan.outcomes for plan in plans]
         summaries = tuple(sorted((plan.summary for plan in plans), key=attrgetter("name")))
         changes = order(_released(*(catalog.changes for catalog in outcomes)))
-        notes = sorted((note for catalog in outcomes for note in catalog.notes), key=attrgetter("catalog", "message"))
+        notes = [with_file(note, manifest.files) for catalog in outcomes for note in catalog.notes]
+        notes.sort(key=attrgetter("catalog", "message"))
         return Plan(
             manifest=manifest,
             thresholds=thresholds,

@@ -104,3 +104,31 @@ def test_commands_in_notes_show_and_add_what_they_are_about(folder: Path, capsys
         backend.insert_table(name, str(folder / f"lake/{name[1]}.lance"), {})
     [command] = re.findall("`lancens (.*?)`", note(capsys, "unmanaged"))
     assert "2 of 2 tables" in lancens(capsys, *shlex.split(command)).out
+
+
+def test_what_a_note_adds_is_added_to_the_manifest_of_the_plan(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever its name is, with the blocks in files that it includes."""
+    (folder / "my teams").mkdir()
+    top, path = MANIFEST.partition("catalogs:")[0], folder / "my teams/prod.yaml"
+    path.write_text(f"{top}include: [ads.yaml, copy.yaml]\n")
+    lake = MANIFEST.partition("name: shop\n")[2].replace("./lake", "../lake")
+    blocks = f"    namespaces: {{features: {{tables: {{NAME: {{{TABLE}}}}}}}}}\n"
+    copied = "catalogs: {copy: {impl: dir, config: {root: ..}MIRROR}}\n"
+    (folder / "my teams/ads.yaml").write_text(lake + blocks.replace("NAME", "people"))
+    (folder / "my teams/copy.yaml").write_text(copied.replace("MIRROR", ", mirror: {from: lake}"))
+    manifest = str(path.relative_to(folder))
+    assert lancens(capsys, "apply", manifest, "--auto-approve").code == 0
+    moved = "    moved: [{from: features/people, to: features/clients}]\n"
+    (folder / "my teams/ads.yaml").write_text(lake + moved + blocks.replace("NAME", "clients"))
+    assert lancens(capsys, "apply", manifest, "--auto-approve").code == 0
+    (folder / "my teams/copy.yaml").write_text(copied.replace("MIRROR", ""))
+    notes = json.loads(lancens(capsys, "plan", manifest, "--format", "json").out)["notes"]
+    commands = [each for note in notes for each in re.findall("`lancens (import .*?)`", note["message"])]
+    assert len(commands) == 2
+    for command in commands:
+        assert lancens(capsys, *shlex.split(command)).code == 0
+    assert lancens(capsys, "apply", manifest, "--auto-approve").code == 0
+    notes = json.loads(lancens(capsys, "plan", manifest, "--format", "json").out)["notes"]
+    assert [note["code"] for note in notes] == ["move-done"]

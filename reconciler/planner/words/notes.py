@@ -91,11 +91,11 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.MIRRORED_BEFORE: (
         (
             "{where}/{name} was mirrored from {mirror}; no `mirror` names it any more, and its entry stays. "
-            "`lancens import --append lancens.yaml --select '{value}'` writes its block; `absent: true` removes it."
+            "`lancens import --append {file} --select '{value}'` writes its block; `absent: true` removes it."
         ),
         (
             "{count:table} in {where} were mirrored from {mirror}; no `mirror` names them any more, and their entries "
-            "stay. `lancens import --append lancens.yaml --select '{value}'` writes their blocks; `absent: true` "
+            "stay. `lancens import --append {file} --select '{value}'` writes their blocks; `absent: true` "
             "removes a table."
         ),
     ),
@@ -112,12 +112,12 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.KEEP_LOCATION: (
         (
             "{where}/{name} has moved, and its data stays at {location}. Keep `location: {location}` in its block, so "
-            "that the manifest finds the data if the entry is lost; `lancens import --append lancens.yaml "
+            "that the manifest finds the data if the entry is lost; `lancens import --append {file} "
             "--select '{value}'` writes it."
         ),
         (
             "{count:table} in {where} have moved, and their data stays where it was. Keep `location:` in their blocks, "
-            "so that the manifest finds the data if the entries are lost; `lancens import --append lancens.yaml "
+            "so that the manifest finds the data if the entries are lost; `lancens import --append {file} "
             "--select '{value}'` writes it."
         ),
     ),

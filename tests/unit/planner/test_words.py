@@ -26,6 +26,7 @@ NAMED: Params = {
     "limit": 9,
     "owner": "OWNER",
     "manifest": "MANIFEST",
+    "file": "FILE",
     "line": "lancens.yaml:9",
     "where": "WHERE",
     "key": "KEY",
