@@ -16,6 +16,7 @@ import reconciler
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.desired import DesiredCatalog
 from reconciler.model.live import Snapshot
+from reconciler.model.names import address
 from reconciler.planner.plan import Plan
 from tests.soak import count, seeded
 from tests.states import situations
@@ -60,6 +61,12 @@ def test_what_was_pending_is_what_both_plans_have(tmp_path: Path) -> None:
             for one in (wanted, edited(wanted, chance))
         )
         options: dict[str, Any] = {"allow_mass_removal": True, "adopt": chance.random() < 0.3}
+        known = sorted(address("lake", name) for name in {*live.tables, *live.namespaces})
+        for limit in ("select", "exclude"):
+            if known and chance.random() < 0.3:
+                options[limit] = [chance.choice(["{}", "{}/**"]).format(chance.choice(known))]
+        if {"select", "exclude"} <= {*options}:
+            options["select"] = ["lake/**"]
         plan, earlier = (reconciler.plan(each, **options) for each in (head, base))
         with patch.object(MemoryBackend, "scan", autospec=True, side_effect=MemoryBackend.scan) as scan:
             against = reconciler.plan(head, against=base, **options)

@@ -614,6 +614,66 @@ def test_a_block_with_a_location_is_no_clone(world: World) -> None:
     assert rows(world, EVENTS) == 5
 
 
+@pytest.mark.parametrize("clone", [TAGGED, "clone: {from: lake}"], ids=["tagged", "latest"])
+def test_a_source_that_is_excluded_is_cloned_as_it_is(world: World, clone: str) -> None:
+    manifest = world.manifest(lake=LAKE.replace("gold", "silver"), preview=clone)
+    expected = [
+        "create-namespace preview/features",
+        "create-table preview/features/events",
+        "create-table preview/features/users",
+    ]
+    assert steps(reconciler.plan(manifest)) == ["update-table lake/features/users", *expected]
+    for exclude in (["lake/**"], ["lake/features/users"]):
+        assert steps(reconciler.plan(manifest, exclude=exclude)) == expected
+    plan = reconciler.plan(manifest, exclude=["lake/**", "preview/**/users"])
+    assert steps(plan) == expected[:2]
+    edited = json.loads(plan.to_json())
+    edited["options"]["exclude"] = ["preview/features/events"]
+    with pytest.raises(PlanFileError, match="edited"):
+        reconciler.apply(Plan.from_json(resealed(edited)), manifest, journal=world.folder / "journal")
+    world.apply(manifest, Plan.from_json(plan.to_json()))
+    assert [*world.catalog("preview").scan().tables] == [EVENTS]
+    assert world.catalog("lake").load_table(USERS).properties["tier"] == "gold"
+    gone = world.manifest(lake=LAKE, preview="prune: owned")
+    kept = reconciler.plan(gone, exclude=["preview/**/events"], allow_mass_removal=True)
+    assert steps(kept) == [], "the namespace holds what is excluded"
+
+
+def test_the_clone_of_one_table_is_excluded_as_a_table_is(world: World) -> None:
+    block = "namespaces: {features: {tables: {users: {clone: {of: lake/features/users}}}}}"
+    manifest = world.manifest(lake=LAKE.replace("gold", "silver"), preview=block)
+    clones = ["create-namespace preview/features", "create-table preview/features/users"]
+    assert steps(reconciler.plan(manifest, exclude=["lake/**"])) == clones
+    assert steps(reconciler.plan(manifest, exclude=["preview/**"])) == ["update-table lake/features/users"]
+    assert steps(reconciler.plan(manifest, exclude=["lake/**", "preview/**/users"])) == clones[:1]
+
+
+@pytest.mark.parametrize(
+    ("lake", "clone", "own"),
+    [
+        (LAKE, "{from: lake}", {"preview/features/events"}),
+        (LAKE, "{from: lake, select: ['**/users'], pin: true}", {"preview/features/users"}),
+        (LAKE, "{from: lake, select: ['**/users'], at: {tag: prod}}", {"preview/features/users"}),
+        (LAKE, "{from: lake, select: ['**/users'], into: [pr]}", {"preview/pr", "preview/pr/features/users"}),
+        (
+            LAKE.replace("gold", "silver"),
+            "{from: lake, select: ['**/users']}",
+            {"lake/features/users", "preview/features/users"},
+        ),
+        (f"scope: ['features/**']\n{LAKE}", "{from: lake, select: ['**/users']}", {"preview/features/users"}),
+    ],
+    ids=["more", "pin", "tag", "elsewhere", "source", "scope"],
+)
+def test_what_a_branch_clones_itself_is_told_from_what_was_pending(
+    world: World, lake: str, clone: str, own: set[str]
+) -> None:
+    base = world.manifest(lake=LAKE, preview="clone: {from: lake, select: ['**/users']}")
+    plan = reconciler.plan(world.manifest(lake=lake, preview=f"clone: {clone}"), against=base)
+    found = {change.address for change in plan.changes if change.key not in plan.pending}
+    assert own <= found
+    assert found - own <= {"preview/features", "preview/pr/features"}, "namespaces above them"
+
+
 # ---- the end of clones -----------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+import hypothesis
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from reconciler.planner.moves import moves_of
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.planning import Planning
 from tests.plans import blocked
-from tests.soak import count
+from tests.soak import count, seeded
 from tests.states import identifiers, mirrors, option_sets, situations
 from tests.unit.planner.building import (
     OWNER,
@@ -59,26 +60,28 @@ def _is_half_of_a_move(globs: list[str], wanted: DesiredCatalog, there: Snapshot
     return any(to is not None and _matches(globs, name) != _matches(globs, to) for name, to in pairs)
 
 
-@given(situations(), st.lists(_GLOBS, min_size=1, max_size=2), option_sets)
-@settings(max_examples=count(60, 1_000), deadline=None)
-def test_all_but_what_is_excluded_is_planned(
-    situation: tuple[DesiredCatalog, Snapshot], globs: list[str], options: PlanOptions
-) -> None:
-    wanted, there = situation
-    plan = plan_of(wanted, there, options=replace(options, select=Scope(("**",), tuple(globs))))
-    for change in plan.changes:
-        touched = {change.identifier, change.moved_from or change.identifier}
-        assert change.action is Action.CREATE_NAMESPACE or not any(_matches(globs, name) for name in touched)
-    whole = plan_of(wanted, there, options=options)
-    assert [catalog.removable_tables for catalog in plan.catalogs] == [
-        catalog.removable_tables for catalog in whole.catalogs
-    ]
-    if _is_half_of_a_move(globs, wanted, there):
-        return
-    ends = [name for line in wanted.moves for name in (line.origin, line.to)]
-    known = {*wanted.tables, *wanted.namespaces, *there.tables, *there.namespaces, *ends}
-    selected = replace(options, select=Only(name for name in known if not _matches(globs, name)))
-    assert plan == plan_of(wanted, there, options=selected)
+def test_all_but_what_is_excluded_is_planned() -> None:
+    @hypothesis.seed(seeded("all but what is excluded").randrange(2**32))
+    @settings(max_examples=count(60, 1_000), deadline=None)
+    @given(situations(), st.lists(_GLOBS, min_size=1, max_size=2), option_sets)
+    def planned(situation: _State, globs: list[str], options: PlanOptions) -> None:
+        wanted, there = situation
+        plan = plan_of(wanted, there, options=replace(options, select=Scope(("**",), tuple(globs))))
+        for change in plan.changes:
+            touched = {change.identifier, change.moved_from or change.identifier}
+            assert change.action is Action.CREATE_NAMESPACE or not any(_matches(globs, name) for name in touched)
+        whole = plan_of(wanted, there, options=options)
+        assert [catalog.removable_tables for catalog in plan.catalogs] == [
+            catalog.removable_tables for catalog in whole.catalogs
+        ]
+        if _is_half_of_a_move(globs, wanted, there):
+            return
+        ends = [name for line in wanted.moves for name in (line.origin, line.to)]
+        known = {*wanted.tables, *wanted.namespaces, *there.tables, *there.namespaces, *ends}
+        selected = replace(options, select=Only(name for name in known if not _matches(globs, name)))
+        assert plan == plan_of(wanted, there, options=selected)
+
+    planned()
 
 
 def _plan_with_mirror(situation: tuple[_State, _State], select: Callable[[CatalogInput], Scope]) -> Plan:
@@ -98,22 +101,26 @@ def _mirrored_situations(draw: st.DrawFn) -> tuple[_State, _State]:
     return lake, draw(mirrors(of_prod, there, "lake"))
 
 
-@given(_mirrored_situations(), st.lists(_GLOBS, max_size=2), st.lists(_GLOBS, max_size=2))
-@settings(max_examples=count(30, 1_000), deadline=None)
-def test_a_mirror_follows_what_is_left(situation: tuple[_State, _State], lake: list[str], prod: list[str]) -> None:
-    globs = {"lake": lake, "prod": prod}
-    (wanted, there), _ = situation
-    assume(not _is_half_of_a_move(lake, wanted, there))
+def test_a_mirror_follows_what_is_left() -> None:
+    @hypothesis.seed(seeded("a mirror of what is left").randrange(2**32))
+    @settings(max_examples=count(30, 1_000), deadline=None)
+    @given(_mirrored_situations(), st.lists(_GLOBS, max_size=2), st.lists(_GLOBS, max_size=2))
+    def planned(situation: tuple[_State, _State], lake: list[str], prod: list[str]) -> None:
+        globs = {"lake": lake, "prod": prod}
+        (wanted, there), _ = situation
+        assume(not _is_half_of_a_move(lake, wanted, there))
 
-    def selected(source: CatalogInput) -> Scope:
-        """Select what no glob matches, by name."""
-        desired, live = source.desired, source.live
-        names = {*desired.tables, *desired.namespaces, *live.tables, *live.namespaces}
-        names |= {name for line in desired.moves for name in (line.origin, line.to)}
-        return Only(name for name in names if not _matches(globs[desired.name], name))
+        def selected(source: CatalogInput) -> Scope:
+            """Select what no glob matches, by name."""
+            desired, live = source.desired, source.live
+            names = {*desired.tables, *desired.namespaces, *live.tables, *live.namespaces}
+            names |= {name for line in desired.moves for name in (line.origin, line.to)}
+            return Only(name for name in names if not _matches(globs[desired.name], name))
 
-    plan = _plan_with_mirror(situation, lambda source: Scope(("**",), tuple(globs[source.desired.name])))
-    assert plan == _plan_with_mirror(situation, selected)
+        plan = _plan_with_mirror(situation, lambda source: Scope(("**",), tuple(globs[source.desired.name])))
+        assert plan == _plan_with_mirror(situation, selected)
+
+    planned()
 
 
 @pytest.mark.parametrize(
