@@ -15,6 +15,7 @@ from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
 from reconciler.model.display import did_you_mean
 from reconciler.model.names import Identifier
 
+_IF_APPLIED = "delete the line if it has been applied"
 _MAX_HINTS = 10  # each is a search through the names of the whole catalog
 
 _Block: TypeAlias = DesiredTable | DesiredNamespace | None
@@ -138,7 +139,8 @@ class _MoveChecker:
         self._globs[bool(matches[0])].append(line)
         if not any(matches):
             problems.add_at(
-                line.position("to"), f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}"
+                line.position("to"),
+                f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}; {_IF_APPLIED}",
             )
         first: dict[Identifier, Identifier] = {}
         for old, names in matches[0] or matches[1]:
@@ -159,14 +161,15 @@ class _MoveChecker:
             yield "to", f"is not in the manifest of {reader.catalog}; {self._hint(line)}"
             return
         if block.absent:
-            yield "to", "is `absent: true`, so that nothing can move there"
+            yield "to", f"is `absent: true`, so that nothing can move there; {_IF_APPLIED}"
         if line.origin == line.to:
             folds = f" ({reader.impl} folds case)" if reader.capabilities.folds_case else ""
             yield "to", f"is the same name as `from`{folds}"
         remaining = (reader.tables if is_table else reader.namespaces).get(line.origin)
         if remaining is not None:
             at = remaining.source.exact
-            yield "from", f"is still in the manifest, at {at}; what moves has one block, at its new name"
+            one_block = "what moves has one block, at its new name"
+            yield "from", f"is still in the manifest, at {at}; {one_block}; {_IF_APPLIED}"
         depth = self._depth_problem(line.origin, is_table=is_table)
         if depth is not None:
             yield "from", f"({reader.impl}) {depth}"
@@ -201,16 +204,17 @@ class _MoveChecker:
         return next(((other, name) for other, name in origins if name and name not in self._origins), None)
 
     def _hint(self, line: _MoveLine) -> str:
-        expected = "expected a table or a namespace that is in it"
+        expected = f"{_IF_APPLIED}, or name a table or a namespace that is in it"
         if len(self.reader.blocks.problems) >= _MAX_HINTS:
             return expected
         onward, target = self._later_moves(line)
         if onward is not None:
             next_move = self.reader.blocks.problems.locate(onward.node.position)
             origin, to = "/".join(line.origin), "/".join(target)
-            return f"{next_move} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
-        known = map("/".join, (*self.reader.tables, *self.reader.namespaces))
-        return did_you_mean("/".join(line.to), known, expected)
+            return f"{next_move} moves it on; write one line for all: {{from: {origin}, to: {to}}}, or {_IF_APPLIED}"
+        names = {*self.reader.tables, *self.reader.namespaces} - {line.origin}
+        hint = did_you_mean("/".join(line.to), map("/".join, sorted(names)))
+        return f"{_IF_APPLIED}; {hint}" if hint else expected
 
     def _later_moves(self, line: _MoveLine) -> tuple[_MoveLine | None, Identifier]:
         """Follow further moves of the target of ``line``; return the first, None in a cycle, and the last name."""

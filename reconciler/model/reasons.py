@@ -186,7 +186,8 @@ class Params(TypedDict, total=False):
 
     ``location`` and ``other_location`` are locations without secrets. ``code`` and ``rename_code`` are Python to run,
     ``detail`` is a message of another module or a service; these may contain locations. ``write`` is YAML for the
-    manifest, which is in ``file``, ``leave_out`` the block that excludes a table from one, ``lines`` are lines for a block's schema.
+    manifest, ``leave_out`` the block that excludes a table from one, ``lines`` are lines for a block's schema, ``file``
+    is the manifest's first file.
 
     Of the columns, pylance cannot change those in ``impossible``, the calls in ``code`` rewrite the data of those in
     ``rewritten``, and those in ``unclear`` may have been renamed already. ``renames`` has their new names by old ones.

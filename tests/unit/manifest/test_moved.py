@@ -38,6 +38,7 @@ def test_the_lines_of_all_files_count_and_are_part_of_what_a_plan_knows(write: W
 
 
 AT = "lancens.yaml:7:"
+APPLIED = "delete the line if it has been applied"
 
 
 @pytest.mark.parametrize(
@@ -53,24 +54,24 @@ AT = "lancens.yaml:7:"
         ),
         (
             lines("{from: x/y, to: new/c}"),
-            f"{AT}29: `to` in `moved`: `new/c` is not in the manifest of lake; did you mean `new/b`?",
+            f"{AT}29: `to` in `moved`: `new/c` is not in the manifest of lake; {APPLIED}; did you mean `new/b`?",
         ),
         (lines("{from: x/y, to: new/gone}"), f"{AT}29: `to` in `moved`: `new/gone` is `absent: true`, so that nothing"),
         (
             lines("{from: x/y, to: y/z}", "{from: y/z, to: new/a}"),
-            f"{AT}35 moves it on; write one line for all: {{from: x/y, to: new/a}}",
+            f"{AT}35 moves it on; write one line for all: {{from: x/y, to: new/a}}, or {APPLIED}",
         ),
         (
             lines("{from: x/y, to: y/z}", "{from: y/z, to: z/z}", "{from: z/z, to: new/a}"),
-            f"{AT}35 moves it on; write one line for all: {{from: x/y, to: new/a}}",
+            f"{AT}35 moves it on; write one line for all: {{from: x/y, to: new/a}}, or {APPLIED}",
         ),
         (
             lines("{from: x/y, to: y/z}", "{from: y/z, to: x/y}"),
-            f"{AT}29: `to` in `moved`: `y/z` is not in the manifest of lake; expected a table or a namespace",
+            f"{AT}29: `to` in `moved`: `y/z` is not in the manifest of lake; {APPLIED}, or name a table",
         ),
         (
             lines("{from: new/x, to: new/x}"),
-            f"{AT}31: `to` in `moved`: `new/x` is not in the manifest of lake; did you mean `new/b`?",
+            f"{AT}31: `to` in `moved`: `new/x` is not in the manifest of lake; {APPLIED}; did you mean `new/b`?",
         ),
         (
             lines("{from: x/y, to: new/a}", "{from: x/y, to: new/b}"),
