@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from reconciler.model import locations, names
+from reconciler.model import locations, names, ownership
 from reconciler.model.errors import CatalogError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, join
@@ -171,10 +171,17 @@ def _properties(row: Row) -> dict[str, str] | None:
     return redact_properties(row["properties"]) if row["kind"] in (TABLE, NAMESPACE) else None
 
 
+def _clone_mark(row: Row) -> str | None:
+    mark = ownership.clone_of(row["properties"]) if row["kind"] == TABLE else None
+    return None if mark is None else redact_properties({ownership.CLONE: mark})[ownership.CLONE]
+
+
 _COLUMN_FUNCTIONS: Mapping[str, Callable[[Row], Any]] = {
     "namespace": _namespace,
     "location": _location,
     "properties": _properties,
+    "clone_of": lambda row: ownership.origin_of_clone(_clone_mark(row)) or None,
+    "clone_version": lambda row: ownership.version_of_clone(_clone_mark(row)) or None,
     "error": lambda row: row["message"] if row["kind"] == COVERAGE else None,
     "note": lambda row: row["message"] if row["kind"] == NOTE else None,
 }
@@ -187,6 +194,8 @@ _COLUMNS = pa.schema(
         ("name", STRING),
         ("location", STRING),
         ("properties", STRING_MAP),
+        ("clone_of", STRING),
+        ("clone_version", LONG),
         ("namespace_kind", STRING),
         ("namespaces", LONG),
         ("tables", LONG),
@@ -201,7 +210,9 @@ def _view(kind: str, *columns: str) -> View:
 
 
 VIEWS: Mapping[str, View] = {
-    "tables": _view(TABLE, "catalog", "namespace", "name", "location", "properties", "error"),
+    "tables": _view(
+        TABLE, "catalog", "namespace", "name", "location", "properties", "clone_of", "clone_version", "error"
+    ),
     "namespaces": _view(NAMESPACE, "catalog", "namespace", "name", "namespace_kind", "properties", "error"),
     "coverage": _view(COVERAGE, "catalog", "namespace", "namespaces", "tables", "error"),
 }

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.errors import CatalogError, ErrorCode
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import CLONE
 from reconciler.pipeline.rows import INVENTORY, VIEWS, View, coverage_row, rows_of
 from reconciler.pipeline.schemas import record_batch
 from tests.strategies import SECRET
@@ -61,6 +63,20 @@ def test_each_view_shows_its_rows_and_what_could_not_be_read() -> None:
     assert [row["kind"] for row in everything] == ["namespace", "table", "note", "coverage", "coverage"]
     assert [row["note"] for row in everything] == [None, None, "a note", None, None]
     assert everything[0]["namespace_kind"] == "database"
+
+
+def test_clones_have_the_table_and_the_version_that_they_were_made_of() -> None:
+    marks = {"a": "prod/features/users@42 pinned", "b": "prod/b@", "c": None, "d": f"s3://key:{SECRET}@lake/t@1"}
+    tables: dict[Identifier, LiveTable] = {}
+    for name, mark in marks.items():
+        tables[name,] = LiveTable((name,), "/t", {} if mark is None else {CLONE: mark})
+    rows = shown(VIEWS["tables"], *rows_of("lake", Snapshot({}, tables)))
+    assert [(row["clone_of"], row["clone_version"]) for row in rows[:3]] == [
+        ("prod/features/users", 42),
+        ("prod/b", None),
+        (None, None),
+    ]
+    assert SECRET not in repr(rows)
 
 
 def test_only_the_columns_asked_for_are_made() -> None:
