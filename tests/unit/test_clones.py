@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -59,16 +59,29 @@ OTHER_STORES = {
 }
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Catalog `lake` with two tables of five rows, tagged `prod`, and one row more since."""
-    world = World(tmp_path)
+    world = World(tmp_path_factory.mktemp("written"))
     world.settle(lake=LAKE)
     for name in (USERS, EVENTS):
         location = place(world, "lake", name)
         append(location, 5)
         lance.dataset(location).tags.create("prod", 2)
         append(location, 1)
+    return world
+
+
+@pytest.fixture
+def world(tmp_path: Path, written: World) -> World:
+    """A copy of what was written once."""
+    world, lake = World(tmp_path), written.catalog("lake").scan()
+    shutil.copytree(written.folder / "lake", tmp_path / "lake")
+    for name, namespace in lake.namespaces.items():
+        world.catalog("lake").insert_namespace(name, namespace.properties)
+    for name, table in lake.tables.items():
+        location = table.location.replace(str(written.folder), str(tmp_path))
+        world.catalog("lake").insert_table(name, location, table.properties)
     return world
 
 
@@ -212,7 +225,7 @@ def remake(location: str) -> None:
 def clean_up(location: str) -> None:
     untag(location)
     dataset = lance.dataset(location)
-    dataset.cleanup_old_versions(older_than=__import__("datetime").timedelta(0))
+    dataset.cleanup_old_versions(older_than=timedelta(0))
 
 
 @pytest.mark.parametrize("act", [retag, untag, remake, clean_up, shutil.rmtree])
@@ -337,8 +350,11 @@ def test_a_clone_whose_entry_is_missing_is_registered(
     )
 
 
-_WRITES = ("insert_namespace", "enter_table")
-_WRITES_OF_DATA = ("write_clone", "add_columns", "evolve_columns", "write_tags")
+_WRITES: Sequence[tuple[Any, str]] = (
+    *((DirBackend, name) for name in ("insert_namespace", "enter_table", "alter_table", "remove_table")),
+    *((storage, name) for name in ("write_clone", "add_columns", "evolve_columns", "write_tags")),
+    *((storage, name) for name in ("pin_base", "unpin_base")),
+)
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]:
@@ -360,8 +376,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]
 
         return write
 
-    for name in (*_WRITES, *_WRITES_OF_DATA):
-        owner: Any = storage if name in _WRITES_OF_DATA else DirBackend
+    for owner, name in _WRITES:
         monkeypatch.setattr(owner, name, wrapped(getattr(owner, name)))
     return lambda: last[0] + 1
 
@@ -763,7 +778,6 @@ def test_the_roots_of_a_source_are_admitted_while_its_tables_are_cloned(world: W
 
 
 def test_storage_options_that_differ_are_refused(world: World) -> None:
-    text = (world.folder / "lancens.yaml").read_text() if (world.folder / "lancens.yaml").exists() else ""
     manifest = world.manifest(lake="prune: never", preview=TAGGED)
     file = world.folder / Path(manifest.files[0]).name
     text = file.read_text().replace("/preview}", "/preview, storage.region: eu-west-1}")
@@ -1122,32 +1136,6 @@ def test_what_is_not_pinned_has_no_tag_and_an_entry_is_never_pinned_later(world:
     assert pins(world) == {}
 
 
-def kill_points(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]:
-    """As :func:`killed_at`, but at the writes of a pin, and of its removal, too."""
-    points = iter(range(1_000_000))
-    last = [0]
-
-    def point() -> None:
-        last[0] = next(points)
-        if last[0] == number:
-            raise Crash("killed")
-
-    def wrapped(genuine: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*args: Any, **kwargs: Any) -> Any:
-            point()
-            result = genuine(*args, **kwargs)
-            point()
-            return result
-
-        return write
-
-    names = [(DirBackend, name) for name in ("insert_namespace", "enter_table", "alter_table", "remove_table")]
-    for owner, name in (*names, (storage, "write_clone"), (storage, "pin_base"), (storage, "unpin_base")):
-        target: Any = owner
-        monkeypatch.setattr(target, name, wrapped(getattr(target, name)))
-    return lambda: last[0] + 1
-
-
 @pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize("same_plan", [False, True])
 def test_killed_at_any_write_the_pin_ends_as_without(
@@ -1165,7 +1153,7 @@ def test_killed_at_any_write_the_pin_ends_as_without(
         saved = reconciler.plan(manifest, allow_mass_removal=True).to_json()
         options: Any = {"journal": world.folder / "journal", "allow_mass_removal": True, "parallelism": 1}
         with monkeypatch.context() as patch:
-            points = kill_points(patch, number)
+            points = killed_at(patch, number)
             with suppress(Crash):
                 reconciler.apply(Plan.from_json(saved), manifest, **options)
             is_done = number >= points()
