@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import lance
 import pyarrow as pa
 import pytest
@@ -23,7 +22,7 @@ from reconciler.model.columns import Column
 from reconciler.model.errors import BackendError, ConcurrentModificationError, UnsupportedOperationError
 from reconciler.storage import cloning, commits
 from tests.catalogs.dying import Death, dying
-from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
+from tests.servers.s3 import BUCKET, GuardedS3
 from tests.soak import count, sampled, seeded
 from tests.unit.test_cloning import CLEANUP, OLD_DATA, answers, rows, write
 
@@ -36,14 +35,7 @@ class Buckets:
 
     def __init__(self, server: GuardedS3) -> None:
         self.server, self.options = server, {**server.where, **server.vended}
-        self._client: Any = boto3.client(
-            "s3",
-            endpoint_url=server.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=KEY,
-            aws_secret_access_key=SECRET,
-            aws_session_token=TOKEN,
-        )
+        self._client = server.client
         self._client.create_bucket(Bucket=SCRATCH)
         for bucket in (BUCKET, SCRATCH):  # moto keeps what earlier tests wrote
             self.empty(bucket)

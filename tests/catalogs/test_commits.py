@@ -12,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import lance
 import lance_namespace.errors
 import pyarrow as pa
@@ -30,7 +29,7 @@ from reconciler.model.maintenance import IndexType, WantedIndex
 from reconciler.namespace.catalog import CatalogNamespace
 from reconciler.planner.plan import Plan
 from reconciler.storage import commits
-from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
+from tests.servers.s3 import BUCKET, GuardedS3
 from tests.soak import count, seeded
 from tests.writing import load_manifest
 
@@ -99,14 +98,7 @@ class Bucket:
     def __init__(self, server: GuardedS3) -> None:
         self._server = server
         self.options: Mapping[str, str] = {**server.where, **server.vended}
-        self.client: Any = boto3.client(
-            "s3",
-            endpoint_url=server.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=KEY,
-            aws_secret_access_key=SECRET,
-            aws_session_token=TOKEN,
-        )
+        self.client = server.client
 
     def place(self, name: str) -> str:
         return f"s3://{BUCKET}/{name}"

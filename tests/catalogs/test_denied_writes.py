@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 import lance
 import lance_namespace
 import pyarrow as pa
@@ -80,15 +79,7 @@ class Lake:
 
     def objects(self) -> dict[str, str]:
         """Return the key and the digest of each object."""
-        client: Any = boto3.client(
-            "s3",
-            endpoint_url=self.store.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=KEY,
-            aws_secret_access_key=SECRET,
-            aws_session_token=TOKEN,
-        )
-        found = client.list_objects_v2(Bucket=BUCKET, Prefix=f"{self.prefix}/")
+        found = self.store.client.list_objects_v2(Bucket=BUCKET, Prefix=f"{self.prefix}/")
         return {one["Key"]: one["ETag"] for one in found["Contents"]}
 
 

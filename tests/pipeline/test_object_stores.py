@@ -8,11 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import lance
 import pytest
 
-from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, guarded_s3
+from tests.servers.s3 import BUCKET, guarded_s3
 from tests.unit.pipeline.lossy import branch, findings, follow_all, found, rows
 
 
@@ -23,14 +22,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     with guarded_s3() as server:
         for name, value in {**server.where, **server.vended}.items():
             monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", value)
-        yield boto3.client(
-            "s3",
-            endpoint_url=server.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=KEY,
-            aws_secret_access_key=SECRET,
-            aws_session_token=TOKEN,
-        )
+        yield server.client
 
 
 @pytest.mark.parametrize("lost", ["team%2Fj%C3%BCrgen.json", "team%2Fj%C3%BCrgen%2Fnext.json", "plain.json"])

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import lance.namespace
 import pytest
 
@@ -35,14 +34,7 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
 @pytest.fixture
 def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
     """A server that hands out credentials for two tables, one of which lacks its data."""
-    client: Any = boto3.client(
-        "s3",
-        endpoint_url=guarded.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        aws_session_token=TOKEN,
-    )
+    client = guarded.client
     _empty(client)  # of what other tests of this process have left
     for name in ("broken", "sound"):
         guarded.write(name)

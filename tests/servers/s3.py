@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import lance
@@ -46,6 +47,20 @@ class GuardedS3:
     def vended(self) -> dict[str, str]:
         """Those that are taken, under pylance's names."""
         return {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET, "aws_session_token": TOKEN}
+
+    @cached_property
+    def client(self) -> Any:
+        """A client of boto3 with the key that is taken."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+            aws_session_token=TOKEN,
+        )
 
     def write(self, name: str) -> str:
         """Write a dataset of two rows; return its location, and forget how."""
@@ -87,23 +102,9 @@ def guarded_s3() -> Iterator[GuardedS3]:
     thread.start()
     found.endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
-        _make_bucket(found.endpoint)
+        found.client.create_bucket(Bucket=BUCKET)
         yield found
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _make_bucket(endpoint: str) -> None:
-    import boto3
-
-    client: Any = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        aws_session_token=TOKEN,
-    )
-    client.create_bucket(Bucket=BUCKET)
