@@ -24,9 +24,9 @@ from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.auditor.storage_probe import ColumnMismatch, TableProber
 from reconciler.auditor.suppressions import Suppressions
-from reconciler.model import locations
-from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
-from reconciler.model.live import ForeignTable, StorageKind
+from reconciler.model import locations, ownership
+from reconciler.model.desired import NOTHING_EXPECTED, CloneAt, DesiredMirror, DesiredTable
+from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address, split
 from reconciler.model.ownership import owner_of
 from reconciler.pipeline.rows import live_table
@@ -192,6 +192,7 @@ class Evaluator:
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
             entry_columns=columns,
+            clone_at=_clone_at(desired, mirror, table),
             lists_tags=self.catalogs[catalog].lists_tags,
             team=self._team(catalog, identifier),
             expect=block.expect if block is not None else NOTHING_EXPECTED,
@@ -268,6 +269,17 @@ def _left_out_row(row: Row) -> Row:
     """
     known = {name: row.get(name) for name in ("catalog", "address", "data_place")}
     return {**known, "live": False, "closed": True, "sound": True, "suppressed": "", "findings": []}
+
+
+def _clone_at(desired: DesiredTable | None, mirror: DesiredMirror | None, live: LiveTable | None) -> CloneAt | None:
+    """Return the version that the manifest asks for of a clone; None for other entries, and clones of other tables."""
+    mark = ownership.clone_of(live.properties) if live is not None else None
+    if mark is None:
+        return None
+    if desired is not None and desired.clones is not None:
+        origin, at = desired.clones.origin, desired.clones.at
+        return at if ownership.origin_of_clone(mark) == address(origin.catalog, origin.identifier) else None
+    return mirror.clones if mirror is not None and ownership.is_cloned_from(mark, mirror.origin) else None
 
 
 def _identifier(row: Row) -> Identifier:

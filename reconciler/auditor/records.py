@@ -10,14 +10,13 @@ from typing import Literal, TypeAlias
 
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
-from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
-from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable, Expectations
+from reconciler.model.desired import NOTHING_EXPECTED, CloneAt, DesiredTable, Expectations
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.ownership import owner_of
 from reconciler.planner.facts import EntryColumns
-from reconciler.storage import NO_DEFECTS, Defects, Files, Index, Recovery
+from reconciler.storage import NO_DEFECTS, Defects, Files, Index, Recovery, TaggedBase
 
 OWNER = "owner"
 """The property with the owner of a table, or of the tables in a namespace."""
@@ -65,7 +64,7 @@ class LocationContent:
         recovery: of a dataset that cannot be opened, what can still be read.
         cleanup: the dataset's auto clean-up, if it has one.
         bases: the places outside its directory that it refers to, such as the dataset that it is a clone of.
-        untagged_base: of a clone, the version of its base if no tag there keeps it.
+        base: of a clone, the version that it was made of, with the tags there.
         state: the latest version as ``storage.latest_state`` names it, if audits are kept.
         carried_from: the start of the earlier audit whose result this is; None if this audit has probed it.
     """
@@ -87,7 +86,7 @@ class LocationContent:
     recovery: Recovery | None = None
     cleanup: AutoCleanup | None = None
     bases: tuple[str, ...] = ()
-    untagged_base: CloneBase | None = None
+    base: TaggedBase | None = None
     state: str | None = None
     carried_from: datetime | None = None
 
@@ -124,6 +123,7 @@ class TableRecord:
         safeguard: the property that protects the catalog's tables from deletion of their data.
         entry_columns: the columns of the entry if they differ from the data's, or the error of reading them.
         tags: the targets of those tags of the data that the block names or the entry lists; None if they were not read.
+        clone_at: of a clone, the version that the manifest asks for.
         lists_tags: whether the entries of the catalog can list the tags that lancens sets.
     """
 
@@ -142,6 +142,7 @@ class TableRecord:
     safeguard: Safeguard | None = None
     entry_columns: EntryColumns | str | None = None
     tags: Mapping[str, str] | None = None
+    clone_at: CloneAt | None = None
     lists_tags: bool = True
     place: str | None = None
     team: str | None = None

@@ -227,7 +227,7 @@ def _dataset_content(
         committed=latest["timestamp"].astimezone(UTC),
         cleanup=storage.cleanup_of(dataset),
         bases=storage.places_elsewhere(location, dataset),
-        untagged_base=storage.untagged_base(dataset, options),
+        base=storage.tagged_base(dataset, options),
         small_fragments=storage.small_fragments_of(dataset, lists_files=depth.includes(Depth.FILES)),
         indices=storage.indices_of(dataset),
         defects=storage.defects_of(dataset),

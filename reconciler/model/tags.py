@@ -15,6 +15,9 @@ MAIN_BRANCH = "main"
 SEGMENT = r"(?!\.)(?!\S*\.\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock)"
 """A tag, or a part of a branch. pylance 14 writes a tag with another letter, and can then list none."""
 
+PIN = "lancens-clone-"
+"""The beginning of the tags by which lancens keeps the bases of clones."""
+
 _LONGEST = 100  # the entry lists the tags in one property
 _NAME = re.compile(SEGMENT)
 _BRANCH = re.compile(r"(?!.*\.\.)[\w.-]+(/[\w.-]+)*(?<!\.lock)")

@@ -12,11 +12,12 @@ from __future__ import annotations
 from reconciler.model.locations import pylance_uri
 from reconciler.storage.cloning import (
     FoundClone,
+    TaggedBase,
     clone_of,
     find_clone,
     first_version,
     read_base,
-    untagged_base,
+    tagged_base,
     write_clone,
 )
 from reconciler.storage.commits import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 from reconciler.model.live import Storage, StorageKind
-from reconciler.model.tags import MAIN_BRANCH
+from reconciler.model.tags import MAIN_BRANCH, PIN, TagTarget
 from reconciler.storage.clone_steps import CloneSteps
 from reconciler.storage.commits import commit_clone, commit_step, end_cleanup, is_cleaned_up
 from reconciler.storage.dataset_writes import addition_problem
@@ -48,6 +48,15 @@ class FoundClone:
 
     base: CloneBase
     is_finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedBase:
+    """The base of a clone, whether a tag there keeps its version, and the targets of the tags that are no pins."""
+
+    base: CloneBase
+    is_kept: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_base(
@@ -155,11 +164,11 @@ def _base_at(
 
 def _first_blobs(fields: Iterable[Any], above: str = "") -> Iterator[str]:
     """Yield the path of each column with blobs of the first format, which are in the data files."""
-    for field in fields:
-        path = f"{above}{field.name()}"
-        if _BLOB_KEY in field.metadata:
+    for column in fields:
+        path = f"{above}{column.name()}"
+        if _BLOB_KEY in column.metadata:
             yield path
-        yield from _first_blobs(field.children(), f"{path}.")
+        yield from _first_blobs(column.children(), f"{path}.")
 
 
 def _place_of(location: str, branch: str) -> str:
@@ -211,10 +220,10 @@ def _first_transaction(dataset: Any) -> Any:
     return or_none(partial(dataset.read_transaction, first))
 
 
-def untagged_base(dataset: Any, options: Mapping[str, str]) -> CloneBase | None:
-    """Return the base of a clone, by whichever client, if no tag keeps its version.
+def tagged_base(dataset: Any, options: Mapping[str, str]) -> TaggedBase | None:
+    """Return the base of a clone, by whichever client, with the tags there.
 
-    None if a tag does, for another dataset, and where it is unknown. Only a base that the dataset refers to is opened.
+    None for another dataset, and where it is unknown. Only a base that the dataset refers to is opened.
     """
     places = {resolve_location(base.path) for base in dataset.base_paths().values()}
     if not places:
@@ -224,9 +233,12 @@ def untagged_base(dataset: Any, options: Mapping[str, str]) -> CloneBase | None:
     if base is None or resolve_location(_place_of(base.location, base.branch)) not in places:
         return None
     opened = partial(open_dataset, base.location, options, to_read=True)
-    tags = or_none(lambda: list_references(opened().tags).values())
-    targets = None if tags is None else [(tag["version"], tag["branch"] or MAIN_BRANCH) for tag in tags]
-    return base if targets is not None and (base.version, base.branch) not in targets else None
+    tags = or_none(lambda: list_references(opened().tags).items())
+    if tags is None:
+        return None
+    targets = {name: str(TagTarget(tag["version"], tag["branch"] or MAIN_BRANCH)) for name, tag in tags}
+    is_kept = str(TagTarget(base.version, base.branch)) in targets.values()
+    return TaggedBase(base, is_kept, {name: to for name, to in targets.items() if not name.startswith(PIN)})
 
 
 def _cloned_by_pylance(dataset: Any) -> CloneBase | None:

@@ -9,7 +9,7 @@ from reconciler.model import locations
 from reconciler.model.clones import CloneBase
 from reconciler.model.errors import ConcurrentModificationError
 from reconciler.model.live import Storage, StorageKind
-from reconciler.model.tags import TagTarget
+from reconciler.model.tags import PIN, TagTarget
 from reconciler.storage.cloning import expect_base
 from reconciler.storage.tags import find_tags, write_tags
 
@@ -19,7 +19,7 @@ _NO_DATASET = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 
 def pin_of(target: str) -> str:
     """Return the name of the tag that keeps the base of the clone at ``target``."""
-    return f"lancens-clone-{hashlib.sha256(locations.normalise(target).encode()).hexdigest()[:_DIGITS]}"
+    return f"{PIN}{hashlib.sha256(locations.normalise(target).encode()).hexdigest()[:_DIGITS]}"
 
 
 def pin_base(base: CloneBase, target: str, options: Mapping[str, str]) -> None:

@@ -23,7 +23,7 @@ import lance_namespace
 import pyarrow as pa
 
 from reconciler.model.names import Identifier, address
-from reconciler.model.ownership import KEYS, MANAGED_BY
+from reconciler.model.ownership import CLONE, KEYS, MANAGED_BY
 from tests.catalogs.hive.raw import plain_table, raw
 from tests.unit.pipeline.lossy import (
     commit_in_future,
@@ -745,6 +745,19 @@ def _across(lake: Catalog, prod: Catalog) -> None:
     prod.expect("shared-location", other)
     (_, place), (guest, _) = lake.new(), prod.new()
     prod.owned(guest, lake.dataset(place))
+    (source, original), (clone, place) = lake.new(), prod.new()
+    dataset = lance.dataset(str(lake.dataset(original, "plain")))
+    lake.owned(source, original)
+    cloned = dataset.version
+    dataset.shallow_clone(str(place), cloned)
+    dataset.tags.create("kept", cloned)
+    dataset.tags.create("newest", lance.write_dataset(_rows(1), str(original), mode="append").version)
+    prod.owned(clone, place, **{CLONE: f"{address(lake.name, source)}@{cloned}"})
+    prod.blocks[clone]["clone"] = {"of": address(lake.name, source), "at": {"tag": "newest"}}
+    prod.planted.datasets += 1
+    prod._based(clone)
+    for rule in ("moved-tag", "reads-elsewhere"):
+        prod.expect(rule, clone)
 
 
 def plant(folder: Path, uri: str, datasets: int) -> Planted:

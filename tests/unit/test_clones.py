@@ -553,6 +553,11 @@ def test_what_a_clone_has_from_its_source_is_no_drift(world: World, capsys: pyte
     ran = lancens(capsys, "audit", "--engine", "local", manifest.files[0])
     assert "Checked 4 tables" in ran.out
     assert "property-drift" not in ran.out
+    assert "moved-tag" not in ran.out
+    lance.dataset(place(world, "lake", USERS)).tags.update("prod", 3)
+    found = [finding for finding in reconciler.audit(manifest).document.findings if finding.rule == "moved-tag"]
+    assert [finding.address for finding in found] == ["preview/features/users"]
+    assert "whose tag `prod` is at 3 now" in found[0].reason
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,8 @@ def test_a_base_that_no_tag_keeps_is_found_for_the_clones_of_any_client(tmp_path
         lance.write_dataset(rows(9, 5), opened, mode="append")
 
     def untagged() -> list[tuple[str, int, str] | None]:
-        bases = [storage.untagged_base(opened, reading(tmp_path)) for opened in clones]
+        known = [storage.tagged_base(opened, reading(tmp_path)) for opened in clones]
+        bases = [None if found is None or found.is_kept else found.base for found in known]
         return [None if base is None else (base.location, base.version, base.branch) for base in bases]
 
     kept = (str(source), 1, "main")
@@ -277,10 +278,14 @@ def test_a_base_that_no_tag_keeps_is_found_for_the_clones_of_any_client(tmp_path
     assert untagged() == [kept, kept, None]
     dataset.tags.create("prod", 1)
     assert untagged() == [None, None, None]
+    storage.pin_base(based(source), str(tmp_path / "d.lance"), {})
+    found = storage.tagged_base(clones[0], reading(tmp_path))
+    assert found is not None
+    assert found.tags == {"prod": "1", "trial": f"dev/x:{branch.version}"}
     dataset.tags.delete("prod")
     shutil.rmtree(source)
     assert untagged() == [None, None, None]
-    assert storage.untagged_base(lance.write_dataset(rows(0, 5), tmp_path / "f.lance"), {}) is None
+    assert storage.tagged_base(lance.write_dataset(rows(0, 5), tmp_path / "f.lance"), {}) is None
 
 
 def test_a_pin_keeps_the_files_of_a_clone_until_it_is_removed(tmp_path: Path) -> None:

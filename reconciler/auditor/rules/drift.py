@@ -1,4 +1,4 @@
-"""Rules about the manifest: property-drift, schema-drift, expired-suppression."""
+"""Rules about the manifest: property-drift, schema-drift, moved-tag, expired-suppression."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.redaction import is_hidden, redact_value
+from reconciler.model.tags import TagTarget
 from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import compare
 
@@ -114,6 +115,25 @@ def _tag_differences(record: TableRecord, desired: DesiredTable, live: LiveTable
 
 def _live_value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:
     return repr(redact_value(key, properties[key], secret=secret)) if key in properties else "not there"
+
+
+@rule(Severity.NOTE, needs_manifest=True)
+def moved_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The tag that a clone was made at leads to another version
+
+    The manifest clones the version of a tag, and the tag has moved since. The clone stays as it is, and so do the rows
+    that others wrote to it. To have the newer version, make a clone of another name, or at another location.
+    """
+    at, known = record.clone_at, record.stored.base
+    now = known.tags.get(at.tag or "") if known is not None and at is not None else None
+    if known is not None and at is not None and now is not None:
+        made_of = str(TagTarget(known.base.version, known.base.branch))
+        if now != made_of:
+            yield Verdict(
+                f"it is a clone of version {made_of} of {locations.redact(known.base.location)}, whose tag `{at.tag}` "
+                f"is at {now} now",
+                "Keep it, or clone the newer version under another name.",
+            )
 
 
 @rule(Severity.ERROR, needs_manifest=True)

@@ -285,8 +285,9 @@ def untagged_base(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     A shallow clone reads the files of one version of its base. A clean-up of the base removes them once that version is
     old, unless a tag keeps it. Tag it.
     """
-    base = record.stored.untagged_base
-    if record.live is not None and base is not None:
+    known = record.stored.base
+    if record.live is not None and known is not None and not known.is_kept:
+        base = known.base
         of_branch = "" if base.branch == MAIN_BRANCH else f" of branch `{base.branch}`"
         version = base.version if base.branch == MAIN_BRANCH else (base.branch, base.version)
         place = json.dumps(locations.redact(locations.pylance_uri(base.location)), ensure_ascii=False)

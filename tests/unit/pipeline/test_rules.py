@@ -18,11 +18,11 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
 from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Column, ShownColumn
-from reconciler.model.desired import DesiredTable, Evolve, Expectations, Source
+from reconciler.model.desired import CloneAt, DesiredTable, Evolve, Expectations, Source
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.planner.facts import EntryColumns
-from reconciler.storage import BrokenReference, CleanupBytes, Files, Index
+from reconciler.storage import BrokenReference, CleanupBytes, Files, Index, TaggedBase
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LIMITS = RuleLimits(NOW, timedelta(days=180))
@@ -635,13 +635,31 @@ def test_values_that_look_like_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize(("branch", "target"), [("main", "42"), ("dev", "('dev', 42)")])
 def test_a_clone_whose_base_no_tag_keeps_is_a_warning(branch: str, target: str) -> None:
     base = CloneBase("s3a://prod/users.lance", 42, "", branch=branch)
-    record = replace(SOUND, stored=replace(FULL, bases=("s3://prod/users.lance",), untagged_base=base))
+    record = replace(SOUND, stored=replace(FULL, bases=("s3://prod/users.lance",), base=TaggedBase(base, False)))
     finding = only(record, "untagged-base")
     assert finding.severity is Severity.WARNING
     assert "needs version 42" in finding.reason
     assert f'lance.dataset("s3://prod/users.lance").tags.create("clone", {target})' in finding.remedy
     assert found_in(replace(record, live=None), "untagged-base") == []
     assert found_in(SOUND, "untagged-base") == []
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        (CloneAt(tag="prod"), "a clone of version dev:42 of s3://prod/users.lance, whose tag `prod` is at 50 now"),
+        (CloneAt(tag="same"), None),
+        (CloneAt(tag="gone"), None),
+        (CloneAt(version=50), None),
+        (CloneAt(), None),
+        (None, None),
+    ],
+)
+def test_a_clone_whose_tag_has_moved_is_a_note(at: CloneAt | None, told: str | None) -> None:
+    base = TaggedBase(CloneBase("s3://prod/users.lance", 42, "", branch="dev"), True, {"prod": "50", "same": "dev:42"})
+    findings = found_in(replace(SOUND, stored=replace(FULL, base=base), clone_at=at), "moved-tag")
+    assert [finding.severity for finding in findings] == ([Severity.NOTE] if told else [])
+    assert all(told in finding.reason for finding in findings if told)
 
 
 def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
