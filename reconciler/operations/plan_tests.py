@@ -25,6 +25,7 @@ from reconciler.model import locations
 from reconciler.model.desired import Source
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import LancensError
+from reconciler.model.names import Identifier
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.manifests import load
 from reconciler.planner.assumed import AssumedObject
@@ -176,7 +177,7 @@ class _FileReader:
         root = self._document(self._path)
         top = self._blocks({}).read(TestFile, root, "the file", ("live", "tests")) or TestFile()
         nodes = self._items(root.get("tests"), "`tests`")
-        if not nodes:
+        if not nodes and not len(self._problems):
             self._problems.add_at(root.position, "no tests; expected `tests`, a list")
         self._check_place(top.manifest, (root.get("manifest") or root).position)
         tests = [self._test(top.manifest, root.get("live"), node, f"test {at}") for at, node in enumerate(nodes, 1)]
@@ -184,7 +185,7 @@ class _FileReader:
         return tests
 
     def _test(self, path: str, live: Node | None, node: Node, subject: str) -> PlanTest:
-        parts = ("live", "expect", "reject")
+        parts, known = ("live", "expect", "reject"), len(self._problems)
         block = self._blocks({}).read(TestBlock, node, subject, parts) or TestBlock()
         manifest = load(self._folder / path, variables=block.variables, policy=self._policy)
         blocks, entries = self._blocks(manifest.variables), entries_of(node)
@@ -194,7 +195,7 @@ class _FileReader:
             for key, is_wanted in (("expect", True), ("reject", False))
             for item in self._items(entries.get(key), f"`{key}` in {subject}")
         ]
-        if not expectations:
+        if not expectations and len(self._problems) == known:
             self._problems.add_at(node.position, f"{subject} has neither `expect` nor `reject`")
         return PlanTest(block.name or subject, manifest, objects, expectations)
 
@@ -236,12 +237,17 @@ class _FileReader:
                 self._problems.add_at(node.position, f"the file `{node.text}` {outside}")
                 return []
             node = self._document(path, b'{"live": ', b"}").get("live")
-        items = self._items(node, "`live`")
-        return [
-            (block.kind, self._object(blocks, block, item, manifest))
-            for item in items
-            if (block := blocks.read(LiveBlock, item, "a live object"))
-        ]
+        found, first = list[tuple[str, AssumedObject]](), dict[tuple[str, str, Identifier], Position]()
+        for item in self._items(node, "`live`"):
+            if (block := blocks.read(LiveBlock, item, "a live object")) is None:
+                continue
+            found.append((block.kind, self._object(blocks, block, item, manifest)))
+            live = found[-1][1]
+            before = first.setdefault((block.kind, live.catalog, live.identifier), item.position)
+            if before != item.position and block.address:
+                at = self._problems.locate(before)
+                self._problems.add_at(item.position, f"`{block.address}` is a duplicate, first at {at}")
+        return found
 
     def _object(self, blocks: BlockReader, block: LiveBlock, node: Node, manifest: Manifest) -> AssumedObject:
         name, _, path = block.address.partition("/")
@@ -249,7 +255,8 @@ class _FileReader:
         if catalog is not None and path:
             identifier = blocks.path(path, node.position, "a live object", catalog.config.implementation.capabilities)
         elif block.address or block.kind != DATA or block.location is None:
-            hint = did_you_mean(name, manifest.catalogs, f"expected one below {', '.join(manifest.catalogs)}")
+            expected = f"expected one below {', '.join(manifest.catalogs)}"
+            hint = expected if catalog is not None else did_you_mean(name, manifest.catalogs, expected)
             self._problems.add_at(node.position, f"`{block.address}` is not the address of an object; {hint}")
         columns = entries_of(node).get("schema")
         return AssumedObject(

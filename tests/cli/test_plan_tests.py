@@ -154,6 +154,16 @@ def test_what_a_plan_must_and_must_not_contain(folder: Path, capsys: pytest.Capt
         ("manifest: ../..\ntests:\n  - {reject: [{}]}", "--allow-outside lets it be read"),
         ("manifest: gone.yaml\ntests:\n  - {reject: [{}]}", "gone.yaml: cannot be read"),
         ("tests:\n  - {variables: {stag: x}, reject: [{}]}", "lancens.yaml: variable `stag` is defined"),
+        ("tests:\n  - {live: [{address: lake}], reject: [{}]}", "`lake` is not the address of an object; expected one"),
+        (
+            "tests:\n  - live: [{address: lake/x}, {address: lake/x, kind: data}, {address: lake/x}]\n    reject: [{}]",
+            "tests/bad.yaml:2:62: `lake/x` is a duplicate, first at tests/bad.yaml:2:12\n1 error",
+        ),
+        (
+            "tests:\n  - {expect: {action: blocked}}",
+            "tests/bad.yaml:2:14: `expect` in test 1: expected a list\n1 error",
+        ),
+        ("tests: {}", "tests/bad.yaml:1:8: `tests`: expected a list\n1 error"),
         ("tests: [\n", "tests/bad.yaml:2:1"),
         ("[]", "tests/bad.yaml:1:1: a list at the top"),
     ],
