@@ -69,7 +69,8 @@ def command(
         raise click.UsageError("--format json answers no question: give --auto-approve")
     plan, manifest = _read_or_make_plan(flags, expect_digest, run)
     if form == "text":
-        print_plan(plan, view, notes={} if view.summary else removal_notes(flags, plan, manifest))
+        notes = {} if view.summary else removal_notes(flags, plan, manifest)
+        print_plan(plan, view, source=flags.source, notes=notes)
     if plan.blocked and not skip_blocked:
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -35,8 +36,8 @@ def command(impl: str, name: str | None, demo: bool, out: str | None) -> None:
     write_result(first_manifest(impl, name_from_folder(name or Path.cwd().name), demo=demo), out)
     if out is not None:
         following = (
-            "`lancens plan` shows what it would create."
+            f"`lancens plan{'' if out == DEFAULT_MANIFEST else f' {shlex.quote(out)}'}` shows what it would create."
             if demo
-            else (f"Fill in its `config`; then `lancens import --append {out}` adds what is there.")
+            else (f"Fill in its `config`; then `lancens import --append {shlex.quote(out)}` adds what is there.")
         )
         print_line(f"Wrote {out}. {following}", err=True)

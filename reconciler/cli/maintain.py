@@ -117,7 +117,7 @@ def command(
     changes_jobs = bool(select or exclude or out or limits != WorkLimits())
     plan, manifest = _saved_jobs(source, changes_jobs=changes_jobs) or _plan_jobs(source, options, parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
-    print_plan(plan, replace(view, form="json") if out == "-" else view)
+    print_plan(plan, replace(view, form="json") if out == "-" else view, source=source)
     if out is not None and out != "-":
         write_result(plan.to_json(), out, private=True)
         command = source.next_command(["lancens", "maintain", out], plan)

@@ -34,6 +34,8 @@ DEFAULT_MANIFEST = "lancens.yaml"
 """The manifest of a command that names none."""
 
 _MOST_COMPLETED = 500
+_NAMES_MANIFEST = ("lancens list ", "lancens release ")
+"""How commands begin that take globs as arguments, and the manifest as an option."""
 
 Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 """A decorator that adds options to a command."""
@@ -167,8 +169,26 @@ class CatalogSource:
     def next_command(self, command: Sequence[str], plan: Plan) -> str:
         """Return the command line that carries ``plan`` out, with the options that it was made with.
 
-        ``command`` are its first words. A variable that has its value of ``lancens.vars.yaml`` anyway is left out; the
-        value of a secret one is an ellipsis.
+        ``command`` are its first words.
+        """
+        limit = ["--allow-mass-removal"] if plan.options.mass_removal else []
+        return shlex.join([*command, *self._words(plan), *limit])
+
+    def complete_command(self, command: str, plan: Plan) -> str:
+        """Return a command of a note on ``plan`` with the manifest and variables of this run."""
+        saved = any(path.endswith(".json") for path in self.manifests)
+        manifests = plan.manifest.files[:1] if saved else self.manifests
+        if manifests == (DEFAULT_MANIFEST,) or f" {shlex.join(manifests)} " in f"{command} ":
+            manifests = ()
+        named = command.startswith(_NAMES_MANIFEST)
+        words = [word for path in manifests for word in (["--manifest", path] if named else [path])]
+        return " ".join(filter(None, (command, shlex.join([*words, *self._words(plan)]))))
+
+    def _words(self, plan: Plan) -> list[str]:
+        """Return the options with which the manifest of ``plan`` was loaded.
+
+        A variable that has its value of ``lancens.vars.yaml`` anyway is left out; the value of a secret one is an
+        ellipsis.
         """
         given = plan.manifest.given
         own = [name for name in self.own_variables if name in given or name in self.var_files.values]
@@ -179,9 +199,7 @@ class CatalogSource:
             "--allow-env": self.allow_env,
         }
         words = [word for option, values in options.items() for value in values for word in (option, value)]
-        words += ["--allow-outside"] if self.allow_outside else []
-        words += ["--allow-mass-removal"] if plan.options.mass_removal else []
-        return shlex.join([*command, *words])
+        return [*words, "--allow-outside"] if self.allow_outside else words
 
     def policy(self, *, checking: bool = False) -> Policy:
         """Return what a manifest may read.

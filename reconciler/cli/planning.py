@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from reconciler.cli.metrics import RunMetrics
-from reconciler.cli.options import PlanFlags, PlanView
+from reconciler.cli.options import CatalogSource, PlanFlags, PlanView
 from reconciler.cli.recent import remember_addresses
 from reconciler.cli.results import print_progress, write_result
 from reconciler.model import display
@@ -87,10 +87,13 @@ def _planning_function(
         yield partial(plan, profile=profile)
 
 
-def print_plan(plan: Plan, view: PlanView, *, notes: Mapping[Key, str] | None = None) -> None:
+def print_plan(
+    plan: Plan, view: PlanView, *, source: CatalogSource | None = None, notes: Mapping[Key, str] | None = None
+) -> None:
     """Print ``plan``; with ``--quiet``, only the last line of text.
 
-    ``notes`` are about the data of tables that the plan deregisters. A terminal gets colour; NO_COLOR and
+    Commands in it get the options of ``source`` that they need. ``notes`` are about the data of tables that the plan
+    deregisters. A terminal gets colour; NO_COLOR and
     FORCE_COLOR in the environment change that (https://no-color.org).
     """
     from reconciler.output import render
@@ -99,7 +102,17 @@ def print_plan(plan: Plan, view: PlanView, *, notes: Mapping[Key, str] | None = 
     supported = os.environ.get("FORCE_COLOR") or (terminal and os.environ.get("TERM") != "dumb")
     color = bool(supported) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if terminal else None
-    text = render(plan, view.form, color=color, full=view.full, summary=view.summary, width=width, removed=notes)
+    complete = None if source is None else partial(source.complete_command, plan=plan)
+    text = render(
+        plan,
+        view.form,
+        color=color,
+        full=view.full,
+        summary=view.summary,
+        width=width,
+        removed=notes,
+        complete=complete,
+    )
     write_result(text.splitlines()[-1] if view.form == "text" and is_quiet() else text, color=color)
 
 
@@ -138,7 +151,7 @@ def plan_and_show(
     with profile.stage("removed data"):
         notes = {} if view.form == "json" or view.summary else removal_notes(flags, plan, manifest)
     with profile.stage("output"):
-        print_plan(plan, view, notes=notes)
+        print_plan(plan, view, source=flags.source, notes=notes)
     if profile_path is not None:
         write_result(profile.to_json(), profile_path)
     if not flags.allow_mass_removal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def render(
     summary: bool = False,
     width: int | None = None,
     removed: Mapping[Key, str] | None = None,
+    complete: Callable[[str], str] | None = None,
 ) -> str:
     """Return ``plan`` in one of ``FORMATS``, ending with a newline.
 
@@ -35,6 +36,7 @@ def render(
         summary: show counts by catalog and a line for each object, without details (text, Markdown and HTML).
         width: terminal cells a line may take, None for no limit (text only).
         removed: notes on the data of tables that the plan deregisters, by key; JSON leaves them out.
+        complete: adds the options of this run to a command of a note or a remedy (text only).
 
     Raises:
         ValueError: ``format`` is unknown.
@@ -43,7 +45,15 @@ def render(
         case "text":
             from reconciler.output.text import render_text
 
-            return render_text(plan, color=color, full=full, summary=summary, width=width, removal_notes=removed or {})
+            return render_text(
+                plan,
+                color=color,
+                full=full,
+                summary=summary,
+                width=width,
+                removal_notes=removed or {},
+                complete=complete,
+            )
         case "json":
             return plan.to_json()
         case "markdown":

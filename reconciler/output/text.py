@@ -6,6 +6,7 @@ broken here, with an indent, not by the terminal. Only code to copy stays whole,
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ _STYLES = {
     "blocked": "bold red",
     "quiet": "dim",
 }
+_COMMAND = re.compile("`(lancens [^`]+)`")
 _LONGEST_VALUE = 72
 _FIELDS_NAMED = 3
 _NOTES_SHOWN = 20
@@ -68,10 +70,17 @@ _GAP = "  "
 
 
 def render_text(
-    plan: Plan, *, color: bool, full: bool, summary: bool, width: int | None, removal_notes: Mapping[Key, str]
+    plan: Plan,
+    *,
+    color: bool,
+    full: bool,
+    summary: bool,
+    width: int | None,
+    removal_notes: Mapping[Key, str],
+    complete: Callable[[str], str] | None,
 ) -> str:
     """Return the plan as text; a width below 40 cells counts as 40."""
-    writer = _TextWriter(plan, full, width, removal_notes)
+    writer = _TextWriter(plan, full, width, removal_notes, complete)
     paint = _painter() if color else _plain
     return "".join(f"{paint(line)}\n" for line in (writer.summary_lines() if summary else writer.lines()))
 
@@ -120,8 +129,15 @@ class _ColumnWidths:
 class _TextWriter:
     """Writes one plan as lines: catalogs with their rows, approval, notes, counts."""
 
-    def __init__(self, plan: Plan, full: bool, width: int | None, removal_notes: Mapping[Key, str]) -> None:
-        self._plan, self._full, self._removal_notes = plan, full, removal_notes
+    def __init__(
+        self,
+        plan: Plan,
+        full: bool,
+        width: int | None,
+        removal_notes: Mapping[Key, str],
+        complete: Callable[[str], str] | None,
+    ) -> None:
+        self._plan, self._full, self._removal_notes, self._complete = plan, full, removal_notes, complete
         self._width = None if width is None else max(width, _NARROWEST)
         self._omissions = Omissions(may_cut=not full)
 
@@ -313,12 +329,16 @@ class _TextWriter:
         indent = " " * (len(lead) + 2 * _DEEPER)
         for prose, code in pieces:
             if prose:
-                yield from self._paragraph(title + display.printable(prose), lead, style)
+                text = prose if self._complete is None else _COMMAND.sub(self._completed, prose)
+                yield from self._paragraph(title + display.printable(text), lead, style)
             title, lead = "", " " * len(lead)
             for line in map(display.message, code):
                 # Where a terminal breaks a line, spaces in it could look like the margin of a row.
                 parts = display.wrap(line, self._cells_left(len(indent))) if _MARGIN in line else [line]
                 yield from ([(indent + part, style)] for part in parts)
+
+    def _completed(self, command: re.Match[str]) -> str:
+        return command[0] if self._complete is None else f"`{self._complete(command[1])}`"
 
     def _note_lines(self) -> Iterator[Line]:
         notes = self._plan.notes

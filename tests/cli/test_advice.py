@@ -132,3 +132,49 @@ def test_what_a_note_adds_is_added_to_the_manifest_of_the_plan(
     assert lancens(capsys, "apply", manifest, "--auto-approve").code == 0
     notes = json.loads(lancens(capsys, "plan", manifest, "--format", "json").out)["notes"]
     assert [note["code"] for note in notes] == ["move-done"]
+
+
+@pytest.mark.parametrize("manifests", [["prod.yaml"], ["fleet"], ["fleet/a.yaml", "fleet/b.yaml"]])
+def test_commands_in_notes_and_remedies_find_the_manifest_of_the_plan(
+    folder: Path, capsys: pytest.CaptureFixture[str], manifests: list[str]
+) -> None:
+    """They have its files and variables, as a plan prints them, and as the apply of a saved plan does."""
+    top, catalogs = MANIFEST.replace("./lake", '"../${var:root}"').split("catalogs:")
+    blocks = f"    namespaces: {{a: {{tables: {{x: {{{TABLE}}}, y: {{}}}}}}}}\n"
+    moved = "    moved: [{from: a/old, to: a/x}]\n"
+    (folder / "fleet").mkdir()
+    for name, text in {
+        "prod.yaml": f"{top}include: [fleet/b.yaml]\ncatalogs: {{lake: {{}}}}\n",
+        "fleet/a.yaml": top,
+        "fleet/b.yaml": f"catalogs:{catalogs}{blocks.replace('x:', 'old:')}",
+        "prod.vars.yaml": "root: lake\n",
+    }.items():
+        (folder / name).write_text(text)
+    options = ("--var-file", "prod.vars.yaml")
+    assert lancens(capsys, "apply", *manifests, *options, "--auto-approve").code == 0
+    (folder / "fleet/b.yaml").write_text(f"catalogs:{catalogs}{moved}{blocks}")
+    assert lancens(capsys, "apply", *manifests, *options, "--auto-approve").code == 0
+    backend = registry.connect("dir", {"root": str(folder / "lake")})
+    backend.insert_table(("a", "z"), str(folder / "lake/z.lance"), {})
+    (folder / "fleet/b.yaml").write_text(f"catalogs:{catalogs}{moved}{blocks.replace('y:', 'new: {}, y:')}")
+    planned = lancens(capsys, "plan", *manifests, *options, "-o", "plan.json").out
+    applied = lancens(capsys, "apply", "plan.json", *options, "--auto-approve").out
+    # A saved plan has its files, and not which of them includes the others.
+    for printed in [planned] if manifests[0].startswith("fleet") else [planned, applied]:
+        commands = re.findall("`lancens (.*?)`", " ".join(printed.split()))
+        assert {command.split()[0] for command in commands} == {"list", "import"}
+        for command in commands:
+            ran = lancens(capsys, *shlex.split(command))
+            assert ran.code == 0, (command, ran.err)
+    assert any("location:" in path.read_text() for path in folder.rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("out", ["lancens.yaml", "my prod.yaml"])
+@pytest.mark.usefixtures("folder")
+def test_a_first_manifest_is_planned_and_added_to_as_init_says(capsys: pytest.CaptureFixture[str], out: str) -> None:
+    Path("lancens.yaml").unlink(missing_ok=True)
+    for option in (["--demo"], []):
+        [command] = re.findall("`lancens (.*?)`", lancens(capsys, "init", *option, "-o", out).err)
+        ran = lancens(capsys, *shlex.split(command))
+        assert (ran.code, f"{Path.cwd().name} on lake" in ran.out or not option) == (0, True), ran.err
+        Path(out).unlink()
