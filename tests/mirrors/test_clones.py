@@ -121,7 +121,12 @@ def seed(preview: Preview, tmp_path: Path) -> Mapping[str, Any]:
 
 def test_clones_answer_as_their_sources_and_leave_no_trace_there(preview: Preview, tmp_path: Path) -> None:
     prod = seed(preview, tmp_path)
-    block = {**preview.block, "clone": {**preview.block["clone"], "from": "prod", "at": {"tag": "prod"}}}
+    columns = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
+    on_top: dict[str, Any] = {"tables": {"t002": {"schema": columns, "evolve": "additive"}}}
+    for name in reversed(preview.block["clone"]["into"]):
+        on_top = {"namespaces": {name: on_top}}
+    cloned = {**preview.block["clone"], "from": "prod", "at": {"tag": "prod"}}
+    block = {**preview.block, "clone": cloned, **on_top}
     manifest = load_manifest(tmp_path, {"prod": prod, "preview": block})
     prod_root = prod["config"]["root"]
     before, empty = preview.files(prod_root), preview.files(preview.root)
@@ -142,12 +147,14 @@ def test_clones_answer_as_their_sources_and_leave_no_trace_there(preview: Previe
     for name in sorted(tables)[:2]:
         assert tables[name].properties[CLONE].startswith(f"prod/{name[-1]}@")
         assert answers(preview.dataset(tables[name].location)) == expected
+    altered = preview.dataset(tables[(*min(tables)[:-1], "t002")].location)
+    assert altered.count_rows(filter="note IS NULL") == preview.dataset(f"{prod_root}/t002.lance").count_rows() > 0
     first = tables[min(tables)].location.removeprefix("file:")
     lance.write_dataset(rows(5000, 5), first, mode="append", storage_options=dict(preview.options) or None)
     assert preview.files(prod_root) == before
     assert answers(preview.dataset(f"{prod_root}/t000.lance")) == expected
 
-    without = {key: value for key, value in block.items() if key != "clone"}
+    without = {key: value for key, value in preview.block.items() if key != "clone"}
     gone = load_manifest(tmp_path, {"prod": prod, "preview": without})
     data = preview.files(preview.root)
     plan = reconciler.plan(gone, allow_mass_removal=True)
