@@ -78,6 +78,9 @@ def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
     """
     is_set = _is_unconfirmed(target) and target.change.action is not Action.CREATE_TABLE
     step = _confirm_location if is_set else _STEPS[target.change.action]
+    base, is_there = target.change.clone, target.precondition is Precondition.APPLIED
+    if target.change.action is Action.RELOCATE_TABLE and base is not None and not is_there:
+        _write_clone(target, base)  # before the old one is left
     mark, clone = target.change.unpinned, target.change.left_clone
     return step(target) if mark is None or clone is None else leave_clone(target, mark, clone, step)
 
@@ -114,16 +117,21 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
 
 def _clone(target: Target[LiveTable], base: CloneBase) -> ChangeOutcome:
     """Create a table whose data is a shallow clone: write the data, change its columns, then write its entry."""
-    backend, origin = target.backend, target.change.mirror_of
     if target.live is not None:
         return _confirm_location(target) if _is_unconfirmed(target) else ChangeOutcome(Status.ALREADY)
+    return _insert(target, _write_clone(target, base))[0]
+
+
+def _write_clone(target: Target[LiveTable], base: CloneBase) -> str:
+    """Write the data of a table that is a shallow clone, change its columns, and return its location."""
+    backend, origin = target.backend, target.change.mirror_of
     location = _location_to_request(target)
     if location is None or origin is None:
         raise InvalidInputError("a clone needs a location, and the table that it is made of")
     ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
     if target.change.after_columns is not None:
         evolve_dataset(target.change, backend.storage_options(), location)
-    return _insert(target, location)[0]
+    return location
 
 
 def _pin_found_clone(target: Target[LiveTable], live: LiveTable) -> None:

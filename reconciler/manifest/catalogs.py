@@ -246,15 +246,21 @@ class CatalogBlockReader:
         origin = Origin(catalog, tuple(names))
         self.clones.append((clone_node, subject, origin))
         at = self.clone_at(block.clone, clone_node, f"the clone of {subject}")
+        if at.follow and block.location is not None:
+            reason = "each new clone gets a location of its own"
+            self.problem(clone_node, f"`follow` in the clone of {subject} contradicts `location`: {reason}")
         return DesiredClone(origin, at)
 
     def clone_at(self, block: CloneBlock | TableCloneBlock, node: Node, subject: str) -> CloneAt:
-        """Return the version that ``at`` of a clone names; an error for a tag that cannot be one."""
+        """Return the version that ``at`` of a clone names; an error for a tag that cannot be one, or cannot move."""
         at, tag = block.at, entries_of(entries_of(node).get("at")).get("tag")
         problem = tag_name_problem(at.tag) if at.tag is not None else None
         if problem and tag is not None and self.blocks.is_known(tag):
             self.blocks.problems.add_at(tag.position, f"`at.tag` in {subject} is `{at.tag}`: {problem}")
-        return CloneAt(at.tag, at.version, block.pin)
+        if block.follow and at.tag is None:
+            expected = "expected a tag to follow: `at: {tag: NAME}`"
+            self.problem(entries_of(node)["follow"], f"`follow` in {subject} has no tag; {expected}")
+        return CloneAt(at.tag, at.version, block.pin, block.follow)
 
     def _tags(self, block: TableBlock, node: Node, subject: str) -> MappingOf[str, str]:
         tag_nodes = entries_of(entries_of(node).get("tags"))

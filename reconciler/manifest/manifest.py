@@ -287,7 +287,7 @@ def _clone_parts(clone: DesiredClone) -> tuple[object, ...]:
 
 
 def _at_parts(at: CloneAt) -> tuple[object, ...]:
-    return (at.tag, at.version, *(("pin",) if at.pin else ()))
+    return (at.tag, at.version, *(("pin",) if at.pin else ()), *(("follow",) if at.follow else ()))
 
 
 def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:

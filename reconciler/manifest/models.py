@@ -310,6 +310,8 @@ class TableCloneBlock(Block):
     """The version to clone, `{tag: NAME}` or `{version: N}`; default: the latest when the plan is made."""
     pin: Boolean = False
     """Whether a tag of lancens keeps the version in the source until the clone's entry is removed."""
+    follow: Boolean = False
+    """Whether a new clone, at a new location, takes the place of this one once the tag is at another version."""
 
 
 class TableBlock(TableDefaults):
@@ -408,6 +410,8 @@ class CloneBlock(MirrorBlock):
     """The version to clone, `{tag: NAME}` or `{version: N}`; default: the latest when the plan is made."""
     pin: Boolean = False
     """Whether a tag of lancens keeps the version in the source until the clone's entry is removed."""
+    follow: Boolean = False
+    """Whether a new clone, at a new location, takes the place of this one once the tag is at another version."""
 
 
 class SuppressBlock(Block):

@@ -92,12 +92,13 @@ class Origin:
 class CloneAt:
     """Which version of a table is cloned: that of ``tag``, or ``version``; without either, the latest.
 
-    ``pin``: whether a tag of lancens keeps it.
+    ``pin``: whether a tag of lancens keeps it. ``follow``: whether a new clone is made once the tag is at another one.
     """
 
     tag: str | None = None
     version: int | None = None
     pin: bool = False
+    follow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class ReasonCode(StrEnum):
     CATALOG_CLEANUP = "catalog-cleanup"
     CLONED = "cloned"
     CLONE_ENDED = "clone-ended"
+    CLONE_FOLLOWS = "clone-follows"
     COLUMNS = "columns"
     DATA_FOUND = "data-found"
     DATA_RECREATED = "data-recreated"

@@ -23,6 +23,7 @@ from reconciler.model.names import Identifier, Scope, address, folded, selecting
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.model.tags import FoundTags
 from reconciler.operations.probes import Probes
+from reconciler.planner.clones import followed_base
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
     Answers,
@@ -33,6 +34,7 @@ from reconciler.planner.facts import (
     Questions,
     StorageQuestion,
     TableFacts,
+    is_followed,
 )
 from reconciler.planner.schemas import planned_columns
 from reconciler.planner.stored import schema_difference
@@ -144,11 +146,14 @@ def _with_clone(backend: Backend, question: StorageQuestion, facts: TableFacts) 
     if location is not None and facts.storage.kind is StorageKind.DATASET:
         found = storage.find_clone(location, _storage_options(backend, location, question.live))
     if isinstance(found, storage.FoundClone):
-        facts = replace(facts, clone=found.base, is_begun=not found.is_finished)
-    if location is not None and question.live is None:
-        facts = replace(facts, base=_read_base(backend, table, location, facts.clone))
-        if table.tags and isinstance(facts.base, CloneBase) and facts.storage.kind is StorageKind.NOTHING:
-            facts = replace(facts, tags=_tags_of_new_clone(backend, table, facts.base, location))
+        facts = replace(facts, clone=found.base, is_begun=not found.is_finished, written=found.written)
+    if location is None or not (question.live is None or is_followed(table, question.live)):
+        return table.id, facts
+    facts = replace(facts, base=_read_base(backend, table, location, facts.clone))
+    base = facts.base if question.live is None else followed_base(table, question.live, facts)
+    is_new = question.live is not None or facts.storage.kind is StorageKind.NOTHING
+    if isinstance(base, CloneBase) and is_new:
+        facts = replace(facts, tags=_tags_of_new_clone(backend, table, base, location) if table.tags else None)
     return table.id, facts
 
 

@@ -211,7 +211,8 @@ def _desired_values(
         if desired.clones is not None:
             base, at = desired.clones.origin, desired.clones.at
             version = f"tag {at.tag}" if at.tag else f"version {at.version}" if at.version else "latest"
-            texts["clone"] = f"{address(base.catalog, base.identifier)} ({version}{', pinned' if at.pin else ''})"
+            version += f"{', pinned' if at.pin else ''}{', followed' if at.follow else ''}"
+            texts["clone"] = f"{address(base.catalog, base.identifier)} ({version})"
     shown = redact_properties(desired.properties, address_, desired.secret_keys)
     texts |= {f"properties.{key}": value for key, value in sorted(shown.items())}
     for key, text in texts.items():

@@ -53,6 +53,7 @@ _PINNED = (
     "its auto clean-up warns"
 )
 _UNPINNED = "kept by a tag for the clone, which apply then removes there"
+_OLD_UNPINNED = "the tag for the old clone is removed"
 _NOT_KEPT = "which no tag keeps: a clean-up of the source breaks the clone"
 _PROPERTY = "properties."
 _LOCATIONS = ("location", "requested-location", "chosen-location")
@@ -392,10 +393,9 @@ def base_location(entry: Entry) -> tuple[str, str, str] | None:
     base = entry.clone
     if base is None:
         return None
-    if base.pin:
-        return "reads", locations.redact(base.location), _PINNED
     kept = f"kept by its tag {display.value(base.tag)}" if base.tag is not None else _NOT_KEPT
-    return "reads", locations.redact(base.location), kept
+    kept = _PINNED if base.pin else kept
+    return "reads", locations.redact(base.location), kept if entry.unpinned is None else f"{kept}; {_OLD_UNPINNED}"
 
 
 def alters_columns(entry: Entry) -> bool:

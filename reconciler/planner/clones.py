@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Literal
 
 from reconciler.model import locations, ownership
 from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredTable
-from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.figures import UNKNOWN
+from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import address
 from reconciler.model.ownership import version_of_clone
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.planner.entries import Action, Blocked, Change, concealed_base
-from reconciler.planner.facts import TableFacts, is_recorded_clone
+from reconciler.planner.facts import TableFacts, is_followed, is_recorded_clone
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.schemas import evolved, growth_of
 from reconciler.planner.stored import blocked_by_data, compared_columns, schema_difference
@@ -31,6 +35,8 @@ _CALLS: tuple[Literal["code", "fills", "impossible", "rename_code", "renames", "
     "rewritten",
 )
 """The parameters of a remedy that changes data."""
+_DIGITS = 8
+_FORMER_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}$")
 _BASE_REFUSALS = (ReasonCode.BASE_OUTSIDE, ReasonCode.BASE_UNAVAILABLE, ReasonCode.OPTIONS_DIFFER)
 
 
@@ -87,25 +93,39 @@ def how_cloned(
 
     ``cloned`` are the facts once it is written.
     """
-    actual, difference = compared_columns(desired, cloned), schema_difference(desired, cloned)
-    params: Params = {"name": _origin(desired), "version": base.version, **growth_of(difference)}
+    is_there = facts.storage.kind is StorageKind.DATASET and not facts.is_begun
+    action = Action.REGISTER_TABLE if is_there else Action.CREATE_TABLE
+    return action, _columns_of(desired, cloned), Why(ReasonCode.CLONED, _params_of(desired, cloned, base))
+
+
+def _columns_of(desired: DesiredTable, cloned: TableFacts) -> Schema | None:
+    """Return the columns of a new clone once those of its block are applied; None if the plan is not about them."""
+    actual = compared_columns(desired, cloned)
+    return None if actual is None else evolved(actual, schema_difference(desired, cloned))
+
+
+def _params_of(desired: DesiredTable, cloned: TableFacts, base: CloneBase) -> Params:
+    """Return what the reason for a clone says of its base and its columns."""
+    params: Params = {
+        "name": _origin(desired),
+        "version": base.version,
+        **growth_of(schema_difference(desired, cloned)),
+    }
     if base.tag is not None:
         params["tag"] = base.tag
     if base.rows is not None:
         params["count"] = base.rows
     if base.pin:
         params["kind"] = "pinned"
-    is_there = facts.storage.kind is StorageKind.DATASET and not facts.is_begun
-    action = Action.REGISTER_TABLE if is_there else Action.CREATE_TABLE
-    return action, None if actual is None else evolved(actual, difference), Why(ReasonCode.CLONED, params)
+    return params
 
 
 def with_base(change: Change, base: CloneBase, columns: Schema | None) -> Change:
     """Return the change that makes a clone of ``base`` with what it does to ``columns``, those of the new clone."""
     after = ObjectView(columns=change.after_columns)
-    fields = field_changes(ObjectView(columns=columns), after, change.address)
+    fields = (*change.fields, *field_changes(ObjectView(columns=columns), after, change.address))
     base = concealed_base(replace(base, columns=columns), change.address)
-    return change.model_copy(update={"clone": base, "fields": fields})
+    return change.model_copy(update={"clone": base, "fields": tuple(sorted(fields, key=attrgetter("path")))})
 
 
 def why_unclonable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
@@ -138,6 +158,59 @@ def why_no_clone(desired: DesiredTable, live: LiveTable, facts: TableFacts | Non
     return None if is_same else _why_other_data(desired, facts)
 
 
+def followed_base(desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> CloneBase | Why | None:
+    """Return the version that the tag of a clone has moved to; None if it has not, or need not be followed.
+
+    If that cannot be known, return why.
+    """
+    clone = desired.clones
+    if clone is None or facts is None or not is_followed(desired, live):
+        return None
+    base = clone.awaited or facts.base
+    if not isinstance(base, CloneBase):
+        return base
+    is_same = version_of_clone(ownership.clone_of(live.properties)) == base.version
+    if facts.clone is not None:
+        is_same = base.is_same_version(facts.clone)
+    return None if is_same else replace(base, pin=clone.at.pin)
+
+
+def followed(
+    desired: DesiredTable, live: LiveTable, facts: TableFacts, base: CloneBase
+) -> tuple[DesiredTable, TableFacts]:
+    """Return a block and the facts for an entry that gets a new clone of ``base``: beside the present one.
+
+    Its name has a digest, so that it is found again after an interruption, and no clone is used that was left before.
+    """
+    home, _, name = live.location.rstrip("/").rpartition("/")
+    text = f"{name} {base.branch} {base.version} {base.transaction}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    # Without the suffix, as a directory catalog takes each one at its root for a table of its own.
+    location = f"{home}/{_FORMER_DIGEST.sub('', name.removesuffix('.lance'))}-{digest}"
+    facts = replace(facts, location=location, storage=Storage(StorageKind.NOTHING), base=base, clone=None, entry=None)
+    return replace(desired, location=location), facts
+
+
+def without_following(desired: DesiredTable) -> DesiredTable:
+    """Return a block whose clone stays, wherever its tag is: the entry is to be renamed first."""
+    clone = desired.clones
+    return desired if clone is None else replace(desired, clones=replace(clone, at=replace(clone.at, follow=False)))
+
+
+def with_new_clone(change: Change, desired: DesiredTable, live: LiveTable, cloned: TableFacts) -> Change:
+    """Return the change that relocates an entry to a new clone, with the columns of its block, and with its reason."""
+    base, after = base_of(desired, cloned), change.after
+    if base is None or after is None:
+        return change
+    params = _params_of(desired, cloned, base)
+    params["value"] = str(version_of_clone(ownership.clone_of(live.properties)) or UNKNOWN)
+    if cloned.written:
+        params["more"] = cloned.written
+    after = after.model_copy(update={"columns": _columns_of(desired, cloned)})
+    change = change.model_copy(update={"after": after, "code": ReasonCode.CLONE_FOLLOWS, "params": params})
+    return with_base(change, base, compared_columns(desired, cloned))
+
+
 def recorded_clone(
     desired: DesiredTable, entry: Change | Blocked | None, facts: TableFacts, columns: Schema | None
 ) -> TableFacts:
@@ -161,6 +234,9 @@ def recorded_clone(
         is_there = isinstance(entry, Change) and entry.storage is StorageKind.DATASET
         is_begun = isinstance(entry, Change) and entry.action is Action.CREATE_TABLE
         facts = replace(facts, base=base, clone=base if is_there else None, is_begun=is_begun)
+        if entry.before is not None:  # another version than that of the present clone
+            written = entry.params.get("more", 0)
+            facts = replace(facts, clone=seen, is_begun=False, written=written)
     elif isinstance(entry, Blocked) and entry.code in _BASE_REFUSALS:
         facts = replace(facts, base=Why(entry.code, entry.params))
     elif isinstance(entry, Change) and entry.after is not None:

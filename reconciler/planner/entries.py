@@ -205,7 +205,8 @@ class Change(Entry, _StateDocument):
         default=None, description="The table that this one mirrors or clones; its change comes first."
     )
     clone: _Base | None = Field(
-        default=None, description="The version of `mirror_of` that the data of a new table is a shallow clone of."
+        default=None,
+        description="The version of `mirror_of` that the data of a new or relocated table is a shallow clone of.",
     )
     depends_on: tuple[int, ...] = ()
     job: UpkeepJob | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
@@ -228,7 +229,7 @@ class Change(Entry, _StateDocument):
     @property
     def recreates(self) -> bool:
         """Whether it creates an empty dataset in place of lost data."""
-        return self.is_first_data and self.before is not None and self.before.data
+        return self.is_empty_data and self.before is not None and self.before.data
 
     @property
     def removes_tags(self) -> bool:
@@ -259,7 +260,8 @@ class Change(Entry, _StateDocument):
     @property
     def is_first_data(self) -> bool:
         """Whether it writes the table's first dataset, as a new table or a moved one without data needs."""
-        is_written = self.after_columns is not None and self.storage is StorageKind.NOTHING
+        has_content = self.after_columns is not None or self.clone is not None
+        is_written = has_content and self.storage is StorageKind.NOTHING
         return self.action is Action.CREATE_TABLE or is_written
 
     @property

@@ -79,8 +79,9 @@ class TableFacts:
 
     ``problem`` is why the catalog refuses that location, None if it does not. ``entry`` has the columns that its entry
     shows and should show, None if they agree. ``tags`` is None if the block asks for no tags and lancens set none.
-    For a clone that is to be made or recognised, ``base`` is the version to clone, or why there is none; ``clone`` is
-    the version that the data at ``location`` is a clone of, and ``is_begun`` tells that writing it was interrupted.
+    For a clone that is to be made, recognised or followed, ``base`` is the version to clone, or why there is none;
+    ``clone`` is the version that the data at ``location`` is a clone of, ``is_begun`` tells that writing it was
+    interrupted, and ``written`` is the number of its versions since.
     """
 
     location: str | None
@@ -91,6 +92,7 @@ class TableFacts:
     base: CloneBase | Why | None = None
     clone: CloneBase | None = None
     is_begun: bool = False
+    written: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,12 @@ def is_recorded_clone(desired: DesiredTable, live: LiveTable) -> bool:
     return clone is None or made_of == address(clone.origin.catalog, clone.origin.identifier)
 
 
+def is_followed(desired: DesiredTable, live: LiveTable) -> bool:
+    """Return whether an entry is that of a clone whose block asks for another one once the tag has moved."""
+    clone = desired.clones
+    return clone is not None and clone.at.follow and is_recorded_clone(desired, live)
+
+
 def new_names(
     tables: Iterable[TablePair], select: Scope = EVERYTHING
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
@@ -277,7 +285,7 @@ def _storage_question(pair: TablePair, desired: DesiredTable) -> StorageQuestion
         otherwise = live.location if is_unanswered(desired, live) else None
         return StorageQuestion(desired, desired.location, otherwise, pair.present_entry)
     has_tags = bool(desired.tags or recorded_tags(live.properties))
-    if not is_recorded_clone(desired, live):
+    if not is_recorded_clone(desired, live) or is_followed(desired, live):
         return StorageQuestion(desired, live.location, live=pair.present_entry)
     if (desired.schema is not None or has_tags) and desired.probe:
         return StorageQuestion(desired, live.location, live=pair.present_entry)

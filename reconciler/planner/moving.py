@@ -8,6 +8,7 @@ from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredMove, DesiredTable
 from reconciler.model.live import LiveTable
 from reconciler.model.reasons import Params, ReasonCode, Why
+from reconciler.planner.clones import without_following
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.moves import TablePair
@@ -39,7 +40,9 @@ def diff_moved(context: CatalogContext, pair: TablePair, facts: TableFacts | Non
     if why is not None:
         return _with_both_states(context, context.blocked_entry(why, desired, pair.live, facts), pair, desired, origin)
     is_new_entry = pair.live is None and not in_place
-    outcome = diff_table(_marking_context(context, is_new_entry=is_new_entry), desired, renamed, facts)
+    outcome = diff_table(
+        _marking_context(context, is_new_entry=is_new_entry), without_following(desired), renamed, facts
+    )
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
         why = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
         outcome = context.blocked_entry(why, desired, pair.live, facts)

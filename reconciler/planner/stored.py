@@ -91,7 +91,7 @@ def blocked_by_data(
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
         return _why_other_columns(facts, blocking, difference.extra, None if relocates else desired.evolve, served_as)
-    if relocates and desired.probe and facts.storage.kind is StorageKind.NOTHING:
+    if relocates and desired.probe and facts.storage.kind is StorageKind.NOTHING and facts.base is None:
         return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
     if relocates and difference.grows:
         return Why(ReasonCode.RELOCATED_AND_ALTERED)

@@ -6,8 +6,10 @@ Pure functions, fast enough for a million tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reconciler.model import locations, ownership
+from reconciler.model.clones import CloneBase
 from reconciler.model.columns import Schema, is_readable
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
@@ -16,6 +18,8 @@ from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.clones import (
     base_of,
+    followed,
+    followed_base,
     how_cloned,
     mark_of_clone,
     mark_of_existing,
@@ -24,6 +28,7 @@ from reconciler.planner.clones import (
     why_unlike_block,
     with_base,
     with_clone,
+    with_new_clone,
 )
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
@@ -151,6 +156,28 @@ def _diff_existing(
     foreign = context.blocked_as_foreign(live, desired)
     if foreign:
         return foreign
+    base = followed_base(desired, live, facts)
+    if isinstance(base, Why):
+        return context.blocked_entry(base, desired, live, facts)
+    if base is None or facts is None:
+        return _diff_ours(context, desired, live, facts)
+    return _diff_followed(context, *followed(desired, live, facts, base), live)
+
+
+def _diff_followed(context: CatalogContext, desired: DesiredTable, facts: TableFacts, live: LiveTable) -> Outcome:
+    """Return the outcome for an entry that gets a new clone in place of the present one.
+
+    Its block and ``facts`` are about the new one.
+    """
+    cloned = with_clone(desired, facts)
+    why = _why_not_relocated(context, live) or why_unlike_block(desired, facts, cloned)
+    if why is not None:
+        return context.blocked_entry(why, desired, live, facts)
+    outcome = _diff_ours(context, replace(desired, schema=None), live, facts)
+    return with_new_clone(outcome, desired, live, cloned) if isinstance(outcome, Change) else outcome
+
+
+def _diff_ours(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
     relocates = _must_relocate(desired, live, facts, can_move=context.capabilities.relocate_table)
     difference = schema_difference(desired, facts)
     blocking_reason = (
@@ -202,6 +229,7 @@ def _with_data_mark(
     if not (is_written and context.capabilities.alter_table and context.capabilities.table_markers):
         return after
     is_seen = facts is not None and facts.storage.kind is StorageKind.DATASET
+    is_seen = is_seen or (is_relocated and _base_in(facts) is not None)
     return after.model_copy(update={"data": is_seen or (before.data and not is_relocated)})
 
 
@@ -243,11 +271,11 @@ def remarks_on(
         hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
             yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
-    yield from _remarks_on_data(desired, with_clone(desired, facts) if facts is not None else None)
+    yield from _remarks_on_data(desired, with_clone(desired, facts) if facts is not None and live is None else facts)
 
 
 def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterator[Remark]:
-    if facts is not None and facts.storage.elsewhere:
+    if facts is not None and facts.storage.elsewhere and facts.clone is None:
         places = tuple(map(locations.redact, facts.storage.elsewhere))
         yield Remark(NoteCode.READS_ELSEWHERE, desired.id, {"names": places})
     difference = schema_difference(desired, facts)
@@ -289,7 +317,7 @@ def _views(
         requested, chosen = None, None
     after = after.model_copy(
         update={
-            "clone": None if relocates else after.clone,
+            "clone": mark_of_clone(desired, _base_in(facts)) if relocates else after.clone,
             "location": desired.location if relocates else live.location,
             "requested_location": requested,
             "chosen_location": chosen,
@@ -302,6 +330,11 @@ def _views(
         before.model_copy(update={"shown_columns": facts.entry.shown}),
         after.model_copy(update={"shown_columns": facts.entry.to_show}),
     )
+
+
+def _base_in(facts: TableFacts | None) -> CloneBase | None:
+    """Return the version of which the data that an entry gets is a clone; None without one."""
+    return facts.base if facts is not None and isinstance(facts.base, CloneBase) else None
 
 
 def _request_to_record(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:

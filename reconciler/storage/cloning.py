@@ -44,10 +44,14 @@ _BLOB_KEY = "lance-encoding:blob"
 
 @dataclass(frozen=True, slots=True)
 class FoundClone:
-    """A dataset that :func:`write_clone` began as a clone of ``base``, or finished."""
+    """A dataset that :func:`write_clone` began as a clone of ``base``, or finished.
+
+    ``written`` is the number of its versions since.
+    """
 
     base: CloneBase
     is_finished: bool
+    written: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,8 @@ def _found_in(dataset: Any) -> FoundClone | None:
     try:
         location, branch, version, transaction, last = json.loads(record or "[]")
         base = CloneBase(str(location), int(version), str(transaction), branch=str(branch))
-        return FoundClone(base, is_finished=dataset.version >= int(last) and not is_cleaned_up(dataset))
+        written, is_finished = dataset.version - int(last), not is_cleaned_up(dataset)
+        return FoundClone(base, written >= 0 and is_finished, max(written, 0))
     except (ValueError, TypeError):  # not of this version of lancens
         return None
 
@@ -324,7 +329,8 @@ def _operations(base: CloneBase, version: Any, target: str, options: Mapping[str
     if refusal is None and _is_same_store(base.location, target):
         branch = None if base.branch == MAIN_BRANCH else base.branch
         # In another store, pylance 14 would write the manifest of the clone into that of the base.
-        return [lance.LanceOperation.Clone(True, branch, base.version, place, None)], base.version
+        last = base.version + (1 if is_cleaned_up(version) else 0)  # the commit that ends the clean-up
+        return [lance.LanceOperation.Clone(True, branch, base.version, place, None)], last
     steps = CloneSteps(version, _manifest_of(version, place, options), place)
     refusal = refusal or steps.refusal(target)
     if refusal is not None:

@@ -31,6 +31,13 @@ def test_the_mirror_follows_what_somebody_else_wrote(capsys: pytest.CaptureFixtu
     assert "mirrored/clicks has 2 rows" in shown
 
 
+def test_a_staging_catalog_follows_a_release(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "staging/demo.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "new clone of prod/users at 2 (tag released) instead of 1" in shown
+    assert "staging/users has 4 rows; the old clone has 5" in shown
+
+
 def test_policies_reach_what_a_job_made(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "policies/demo.py"), run_name="__main__")
     shown = capsys.readouterr().out

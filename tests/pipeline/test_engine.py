@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import lance
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -299,6 +301,27 @@ def test_a_plan_of_clones_is_the_local_one(spark: SparkSession, tmp_path: Path) 
     made = plan_on_spark(spark, load(path))
     assert made.to_json() == plan(load(path)).to_json()
     assert [change.address for change in made.changes if change.clone] == ["copy/pr/a", "copy/pr/b"]
+    assert apply(made, load(path), journal=tmp_path / "journal").ok
+    assert plan_on_spark(spark, load(path)).is_empty
+
+
+def test_a_plan_that_follows_a_tag_is_the_local_one(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lancens.yaml"
+    prod = (
+        "  prod: {impl: dir, config: {root: ./prod}, tables: {a: {schema: ids, tags: {live: 1}}, b: {schema: ids}}}\n"
+    )
+    head = "version: 1\nname: store\nschemas: {ids: [{name: id, type: int64}]}\ncatalogs:\n"
+    path.write_text(head + prod)
+    assert apply(plan(load(path)), load(path), journal=tmp_path / "journal").ok
+    clone = "clone: {from: prod, select: [a], into: [pr], at: {tag: live}, follow: true, pin: true}"
+    path.write_text(f"{head}{prod}  copy: {{impl: dir, config: {{root: ./copy}}, {clone}}}\n")
+    assert apply(plan(load(path)), load(path), journal=tmp_path / "journal").ok
+    lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "prod" / "a.lance"), mode="append")
+    lance.dataset(str(tmp_path / "prod" / "a.lance")).tags.update("live", 2)
+    path.write_text(path.read_text().replace("live: 1", "live: 2"))
+    made = plan_on_spark(spark, load(path))
+    assert made.to_json() == plan(load(path)).to_json()
+    assert [(str(change.action), change.address) for change in made.changes] == [("relocate-table", "copy/pr/a")]
     assert apply(made, load(path), journal=tmp_path / "journal").ok
     assert plan_on_spark(spark, load(path)).is_empty
 

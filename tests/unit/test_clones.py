@@ -30,7 +30,7 @@ from reconciler.model.errors import (
     ServiceUnavailableError,
     StalePlanError,
 )
-from reconciler.model.live import PropertyChanges
+from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import open_connections
@@ -352,6 +352,7 @@ def test_a_clone_whose_entry_is_missing_is_registered(
 
 _WRITES: Sequence[tuple[Any, str]] = (
     *((DirBackend, name) for name in ("insert_namespace", "enter_table", "alter_table", "remove_table")),
+    (MemoryBackend, "alter_table"),
     *((storage, name) for name in ("write_clone", "add_columns", "evolve_columns", "write_tags")),
     *((storage, name) for name in ("pin_base", "unpin_base")),
 )
@@ -1090,6 +1091,260 @@ def test_a_mark_that_others_wrote_needs_no_number(world: World) -> None:
     manifest = world.manifest(lake=LAKE, preview=f"{TAGGED}\n{own}")
     world.apply(manifest, Plan.from_json(reconciler.plan(manifest).to_json()))
     assert world.catalog("preview").load_table(USERS).properties["tier"] == "own"
+
+
+# ---- clones that follow a tag ----------------------------------------------------------------------------------------
+
+FOLLOWING = "clone: {from: lake, select: ['**/users'], at: {tag: prod}, follow: true}"
+FOLLOWING_TABLE = (
+    "namespaces: {features: {tables: {users: {clone: {of: lake/features/users, at: {tag: prod}, follow: true}}}}}"
+)
+
+
+OWN_BLOCK = (
+    "namespaces: {features: {tables: {users: {evolve: additive, "
+    "schema: [{name: id, type: int64}, {name: n, type: string}]}}}}"
+)
+
+
+def move_tag(world: World, version: int, name: tuple[str, ...] = USERS) -> None:
+    lance.dataset(place(world, "lake", name)).tags.update("prod", version)
+
+
+def entry_of(world: World, impl: str, name: tuple[str, ...] = USERS) -> LiveTable:
+    preview = DirBackend(root=str(world.folder / "preview")) if impl == "dir" else world.catalog("preview")
+    return preview.load_table(name)
+
+
+@pytest.mark.parametrize("block", [FOLLOWING, FOLLOWING_TABLE])
+@pytest.mark.parametrize("impl", ["memory", "dir"])
+def test_a_clone_that_follows_is_replaced_once_its_tag_has_moved(world: World, impl: str, block: str) -> None:
+    world.impls["preview"] = impl
+    manifest = world.settle(lake="prune: never", preview=block)
+    old = entry_of(world, impl).location
+    append(old, 1)
+    append(old, 1)
+    move_tag(world, 3)
+    kept, lake = files(Path(old)), files(world.folder / "lake")
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == ["relocate-table preview/features/users"]
+    assert plan.changes[0].reason == (
+        "new clone of lake/features/users at 3 (tag prod) instead of 2, 6 rows; "
+        "2 versions written since stay with the old one"
+    )
+    for form in ("text", "markdown", "html"):
+        assert "2 versions written since stay with the old one" in render(plan, form), form
+        assert Path(old).name in render(plan, form), form
+    report = world.apply(manifest, Plan.from_json(plan.to_json()))
+    live = entry_of(world, impl)
+    assert live.properties[CLONE] == "lake/features/users@3"
+    assert live.properties[DATA] == "true"
+    assert lance.dataset(live.location).count_rows() == 6
+    assert (files(Path(old)), files(world.folder / "lake")) == (kept, lake)
+    assert list(report.unreferenced) == [old]
+    after = reconciler.plan(manifest)
+    assert (steps(after), blocked(after), after.notes) == ([], [], ())
+
+
+@pytest.mark.parametrize("impl", ["memory", "dir"])
+def test_no_clone_that_was_left_is_used_again(world: World, impl: str) -> None:
+    world.impls["preview"] = impl
+    block = FOLLOWING.replace("follow", "names: {features/users: top}, follow")
+    manifest = world.settle(lake="prune: never", preview=block)
+    seen = []
+    for version in (3, 2, 3):
+        seen.append(entry_of(world, impl, ("top",)).location)
+        append(seen[-1], 1)
+        move_tag(world, version)
+        world.apply(manifest)
+        assert reconciler.plan(manifest).is_empty
+        live = entry_of(world, impl, ("top",))
+        assert lance.dataset(live.location).count_rows() == version + 3
+        assert live.location not in seen
+    assert [shown.address for shown in list_tables(manifest, ["preview/**"])[0]] == ["preview/top"]
+
+
+def test_a_base_that_was_rebuilt_with_the_same_number_is_another_version(world: World) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    source = place(world, "lake", USERS)
+    shutil.rmtree(source)
+    append(source, 7)
+    append(source, 1)
+    lance.dataset(source).tags.create("prod", 2)
+    plan = Plan.from_json(reconciler.plan(manifest).to_json())
+    assert steps(plan) == ["relocate-table preview/features/users"]
+    world.apply(manifest, plan)
+    assert rows(world) == 8
+
+
+def test_only_what_follows_reads_the_source_of_a_clone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    following = world.settle(lake="prune: never", preview=FOLLOWING)
+    fixed = world.manifest(lake="prune: never", preview=FOLLOWING.replace(", follow: true", ""))
+    monkeypatch.setattr(storage, "read_base", fail)
+    assert reconciler.plan(fixed).is_empty
+    with pytest.raises(AssertionError):
+        reconciler.plan(following)
+
+
+@pytest.mark.parametrize("same_plan", [False, True])
+@pytest.mark.parametrize("impl", ["memory", "dir"])
+def test_killed_at_any_write_a_followed_clone_ends_as_without(
+    world: World, monkeypatch: pytest.MonkeyPatch, impl: str, same_plan: bool
+) -> None:
+    world.impls["preview"] = impl
+    block = f"{FOLLOWING.replace('follow', 'pin: true, follow')}\n{OWN_BLOCK}"
+    manifest = world.settle(lake="prune: never", preview=block)
+    options: Any = {"journal": world.folder / "journal", "parallelism": 1}
+    for number in range(100):
+        old = entry_of(world, impl).location
+        move_tag(world, 3 - number % 2)
+        saved = reconciler.plan(manifest).to_json()
+        with monkeypatch.context() as patch:
+            points = killed_at(patch, number)
+            with suppress(Crash):
+                reconciler.apply(Plan.from_json(saved), manifest, **options)
+            is_done = number >= points()
+        again = reconciler.plan(manifest)
+        if not is_done:
+            report = reconciler.apply(Plan.from_json(saved) if same_plan else again, manifest, **options)
+            assert report.ok
+        live = entry_of(world, impl)
+        assert live.location != old
+        assert live.properties[CLONE] == f"lake/features/users@{3 - number % 2} pinned"
+        assert pins(world) == {storage.pin_of(live.location): 3 - number % 2}
+        assert lance.dataset(live.location).schema.names == ["id", "n"]
+        assert reconciler.plan(manifest).is_empty
+        if is_done:
+            break
+    assert number > 5
+
+
+def test_a_tag_that_moves_again_before_apply_is_stale(world: World) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    before = world.catalog("preview").load_table(USERS)
+    move_tag(world, 3)
+    plan = reconciler.plan(manifest)
+    append(place(world, "lake", USERS), 1)
+    move_tag(world, 4)
+    report = reconciler.apply(plan, manifest, journal=world.folder / "journal")
+    assert [result.message.partition(" at ")[0] for result in report.results] == ["stale: tag `prod`"]
+    assert world.catalog("preview").load_table(USERS) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("version", 1, "is not what the manifest"),
+        ("location", "/elsewhere", "is not what the manifest"),
+        ("transaction", "0", "is not what the manifest"),
+    ],
+)
+def test_an_edited_plan_of_a_followed_clone_is_refused(world: World, field: str, value: object, told: str) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    move_tag(world, 3)
+    document = json.loads(reconciler.plan(manifest).to_json())
+    document["changes"][0]["clone"][field] = value
+    with pytest.raises(PlanFileError, match=told):
+        reconciler.apply(Plan.from_json(resealed(document)), manifest, journal=world.folder / "journal")
+
+
+def test_a_clone_whose_tag_is_gone_or_whose_entry_is_fixed_is_blocked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    move_tag(world, 3)
+    with monkeypatch.context() as patch:
+        able = replace(MemoryBackend.known_capabilities, relocate_table=False)
+        patch.setattr(MemoryBackend, "known_capabilities", able)
+        plan = reconciler.plan(manifest)
+        assert blocked(plan) == [("preview/features/users", ReasonCode.CANNOT_RELOCATE)]
+        report = reconciler.apply(
+            Plan.from_json(plan.to_json()), manifest, journal=world.folder / "journal", skip_blocked=True
+        )
+        assert report.results == ()
+    lance.dataset(place(world, "lake", USERS)).tags.delete("prod")
+    assert_blocked(reconciler.plan(manifest), "preview/features/users", ReasonCode.BASE_UNAVAILABLE, tag="prod")
+
+
+def test_a_lost_clone_that_follows_is_replaced(world: World) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    shutil.rmtree(place(world, "preview", USERS))
+    move_tag(world, 3)
+    world.apply(manifest)
+    assert rows(world) == 6
+
+
+def test_a_block_is_on_top_of_each_new_clone(world: World) -> None:
+    for version in (2, 3, 2):
+        own = OWN_BLOCK.replace("users: {", f"users: {{properties: {{tier: own}}, tags: {{mine: {version}}}, ")
+        manifest = world.manifest(lake="prune: never", preview=f"{FOLLOWING}\n{own}")
+        move_tag(world, version)
+        plan = Plan.from_json(reconciler.plan(manifest).to_json())
+        assert steps(plan)[-1].endswith("-table preview/features/users")
+        assert plan.changes[-1].reason.endswith("; columns to add")
+        assert [summary.removals for summary in plan.catalogs] == [(0, 0, 0, 0)] * 2
+        world.apply(manifest, plan)
+        assert reconciler.plan(manifest).is_empty
+        clone = lance.dataset(place(world, "preview", USERS))
+        assert (clone.schema.names, clone.count_rows()) == (["id", "n"], version + 3)
+        assert {name: tag["version"] for name, tag in clone.tags.list().items()} == {"mine": version}
+        assert world.catalog("preview").load_table(USERS).properties["tier"] == "own"
+
+
+def test_a_block_that_a_new_clone_cannot_have_is_blocked(world: World) -> None:
+    own = OWN_BLOCK.replace("evolve: additive", "evolve: additive, tags: {mine: 2}")
+    manifest = world.settle(lake="prune: never", preview=f"{FOLLOWING}\n{own}")
+    move_tag(world, 3)
+    plan = reconciler.plan(manifest)
+    assert blocked(plan) == [("preview/features/users", ReasonCode.TAG_WITHOUT_VERSION)]
+    report = reconciler.apply(
+        Plan.from_json(plan.to_json()), manifest, journal=world.folder / "journal", skip_blocked=True
+    )
+    assert report.results == ()
+    fixed = world.manifest(
+        lake="prune: never", preview=f"{FOLLOWING}\n{own}".replace("evolve: additive", "evolve: never")
+    )
+    assert blocked(reconciler.plan(fixed)) == [("preview/features/users", ReasonCode.OTHER_COLUMNS)]
+
+
+def test_a_mirror_and_a_move_go_with_a_followed_clone(world: World) -> None:
+    mirrored = {"lake": "prune: never", "preview": FOLLOWING, "copy": "mirror: {from: preview}"}
+    world.settle(**mirrored)
+    move_tag(world, 3)
+    world.settle(**mirrored)
+    assert place(world, "copy", USERS) == place(world, "preview", USERS)
+    move_tag(world, 2)
+    moved = FOLLOWING_TABLE.replace("users: {clone", "people: {clone")
+    moved += "\nmoved: [{from: features/users, to: features/people}]"
+    manifest = world.manifest(lake="prune: never", preview=moved)
+    assert steps(reconciler.plan(manifest)) == ["move-table preview/features/people"]
+    world.apply(manifest)
+    world.apply(manifest)
+    assert rows(world, ("features", "people")) == 5
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        (
+            FOLLOWING.replace("{tag: prod}", "{version: 2}"),
+            "`follow` in the clone of preview has no tag; expected a tag",
+        ),
+        (FOLLOWING.replace("at: {tag: prod}, ", ""), "`follow` in the clone of preview has no tag; expected a tag"),
+        (
+            FOLLOWING_TABLE.replace("{clone:", "{location: ./here.lance, clone:"),
+            "contradicts `location`: each new clone gets a location of its own",
+        ),
+    ],
+)
+def test_a_clone_cannot_follow_without_a_tag_or_to_one_location(world: World, block: str, told: str) -> None:
+    with pytest.raises(ManifestError) as error:
+        world.manifest(lake="prune: never", preview=block)
+    [problem] = error.value.problems
+    assert told in problem.message
 
 
 # ---- pinned bases ----------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def moved_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The tag that a clone was made at leads to another version
 
     The manifest clones the version of a tag, and the tag has moved since. The clone stays as it is, and so do the rows
-    that others wrote to it. To have the newer version, make a clone of another name, or at another location.
+    that others wrote to it. With `follow: true`, the next apply makes a new clone in its place.
     """
     at, known = record.clone_at, record.stored.base
     now = known.tags.get(at.tag or "") if known is not None and at is not None else None
@@ -132,7 +132,9 @@ def moved_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             yield Verdict(
                 f"it is a clone of version {made_of} of {locations.redact(known.base.location)}, whose tag `{at.tag}` "
                 f"is at {now} now",
-                "Keep it, or clone the newer version under another name.",
+                "Apply the manifest for a new clone."
+                if at.follow
+                else "Keep it, or write `follow: true` for a new clone.",
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from reconciler.model.figures import UNKNOWN
 from reconciler.model.reasons import Params, ReasonCode
@@ -20,10 +21,20 @@ _CLONE: Sentence = [
 ]
 
 
-def _clone(params: Params) -> str:
+_NEW_CLONE: Sentence = [
+    "new clone of {name} at {version}",
+    " (tag {tag})",
+    " instead of {value}",
+    (", {count:row}", f", {UNKNOWN} rows"),
+    ", {kind}",
+    "; {more:version} written since {more:stays|stay} with the old one",
+]
+
+
+def _clone(sentence: Sentence, params: Params) -> str:
     """Return what a table is a clone of, and the sorts of changes to the columns of the clone."""
     changes = f"; {_columns_to_change(params)}" if _COLUMN_VERBS.keys() & params.keys() else ""
-    return f"{fill_in(_CLONE, params)}{changes}"
+    return f"{fill_in(sentence, params)}{changes}"
 
 
 def _column_changes(params: Params) -> str:
@@ -59,8 +70,9 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CATALOG_CLEANUP: (
         "its commits would delete its old versions, which lancens never triggers; this ends that and deletes none"
     ),
-    ReasonCode.CLONED: _clone,
+    ReasonCode.CLONED: partial(_clone, _CLONE),
     ReasonCode.CLONE_ENDED: "a clone of {name}, which is not cloned any more",
+    ReasonCode.CLONE_FOLLOWS: partial(_clone, _NEW_CLONE),
     ReasonCode.COLUMNS: _column_changes,
     ReasonCode.DATA_FOUND: "data found at its location",
     ReasonCode.DATA_RECREATED: "its data is lost; an empty dataset is made",
