@@ -221,13 +221,13 @@ def test_a_clone_stopped_or_refused_at_any_write_is_finished_by_the_next_run(
         assert {key for key in buckets.files(BUCKET) if not key.startswith("pr/")} == files.keys()
         buckets.empty(bucket, "pr/")
 
-    for cut in range(0, 40, count(5, 1)):
+    for cut in range(0, 40, count(8, 1)):
         with dying(WRITES, cut) as deaths, suppress(Death):
             storage.write_clone(base, buckets.options, target, buckets.options)
         write_again()
         if not deaths.happened:
             break
-    for number in range(0, 99, count(5, 1)):
+    for number in range(0, 99, count(8, 1)):
         denial = Denial(number)
         buckets.server.denies = denial
         with suppress(BackendError):
