@@ -157,6 +157,7 @@ class NoteCode(StrEnum):
     KEEP_LOCATION = "keep-location"
     KEPT_NAMESPACE = "kept-namespace"
     KEPT_NAMESPACES = "kept-namespaces"
+    KEPT_RENAME_LIKELY = "kept-rename-likely"
     MIRRORED_BEFORE = "mirrored-before"
     MOVE_DONE = "move-done"
     MOVE_LEAVES_NAMESPACE = "move-leaves-namespace"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.model import locations
 from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredMove
+from reconciler.model.desired import DesiredMove, Prune
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
-from reconciler.model.ownership import owner_of
+from reconciler.model.ownership import is_same_owner, mirror_of, owner_of
 from reconciler.model.reasons import NoteCode
 from reconciler.planner.entries import Action, Blocked, Change, Key, Note, Protection
 from reconciler.planner.facts import (
@@ -49,6 +49,7 @@ class Outcomes:
 
     ``remarks`` are keyed by topic and namespace. ``counts`` are counts of a ``CatalogSummary``, by field name.
     ``moving`` are the ``moved`` lines with a table under its old name, ``moved`` those with one under its new name.
+    ``kept`` are tables of this manifest without a block that stay, as they are not selected or nothing is pruned.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Outcomes:
     remarks: dict[tuple[NoteCode, Identifier], Remark] = field(default_factory=dict)
     moving: set[DesiredMove] = field(default_factory=set)
     moved: set[DesiredMove] = field(default_factory=set)
+    kept: set[Identifier] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -91,6 +93,7 @@ class Outcomes:
         self.blocked |= other.blocked
         self.moving |= other.moving
         self.moved |= other.moved
+        self.kept |= other.kept
         self.counts.update(other.counts)
         for key, remark in other.remarks.items():
             self.remarks[key] = remark.with_others(self.remarks.get(key))
@@ -101,7 +104,12 @@ class Outcomes:
         for live in pair.entries:
             counts["tables"] += 1
             counts["removable_tables"] += context.is_removable(live.id, owner_of(live.properties))
-        if not pair.is_in(context.select):
+        is_selected = pair.is_in(context.select)
+        if pair.desired is None and pair.live is not None and not (is_selected and context.prune is not Prune.NEVER):
+            properties = pair.live.properties
+            if is_same_owner(owner_of(properties), context.owner) and mirror_of(properties) is None:
+                self.kept.add(pair.live.id)
+        if not is_selected:
             return
         if pair.desired is None and pair.live is not None:
             if not context.scope.contains(pair.live.id):

@@ -161,7 +161,8 @@ def _properties_left_behind(source: CatalogInput, line: DesiredMove) -> Sequence
 def _rename_hints(source: CatalogInput, outcomes: Outcomes) -> Iterator[_Hint]:
     """Yield a hint for each removed and new table that may be one renamed table.
 
-    A protected table counts as removed: without a hint, an empty table under its new name would be made beside it.
+    A protected table counts as removed, as does one that is not selected, or stays under ``prune: never``: without a
+    hint, an empty table under its new name would be made beside it.
 
     They share a location, are the only such tables of their namespace, or are the only ones of their name. Tables that
     move from a dropped namespace to a created one are one hint. Other new tables without data are listed with the
@@ -170,17 +171,21 @@ def _rename_hints(source: CatalogInput, outcomes: Outcomes) -> Iterator[_Hint]:
     able, changes = source.capabilities, outcomes.changes
     named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
     new = [change for change in named if change.is_new and change.moved_from is None]
-    kept = {
+    protected = {
         guard.identifier for guard in outcomes.guards if guard.would is Action.DEREGISTER_TABLE and not guard.source
     }
+    stays = {
+        **dict.fromkeys(outcomes.kept, NoteCode.KEPT_RENAME_LIKELY),
+        **dict.fromkeys(protected, NoteCode.PROTECTED_RENAME_LIKELY),
+    }
     removed = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
-    gone = [*kept, *(change.identifier for change in removed)]
+    gone = [*protected, *(change.identifier for change in removed)]
     renames: dict[Identifier, Identifier] = {}
     taken: set[Identifier] = set()
     for pairs in (
         _pairs_at_one_place(new, removed),
-        _unique_pairs(new, gone, _NAMESPACE),
-        _unique_pairs(new, gone, _NAME),
+        _unique_pairs(new, [*gone, *outcomes.kept], _NAMESPACE),
+        _unique_pairs(new, [*gone, *outcomes.kept], _NAME),
     ):
         for origin, to in pairs:
             if origin not in renames and to not in taken and _can_move(able, origin, to):
@@ -194,8 +199,7 @@ def _rename_hints(source: CatalogInput, outcomes: Outcomes) -> Iterator[_Hint]:
         if origin[-1] == to[-1] and origin[:-1] in dropped and to[:-1] in made:
             namespace_renames[origin[:-1], to[:-1]] += 1
         else:
-            code = NoteCode.PROTECTED_RENAME_LIKELY if origin in kept else NoteCode.RENAME_LIKELY
-            yield code, _hint_params(source, origin, "deregister", to, words[to])
+            yield stays.get(origin, NoteCode.RENAME_LIKELY), _hint_params(source, origin, "deregister", to, words[to])
     for (origin, to), _ in sorted(namespace_renames.items()):
         yield NoteCode.RENAME_LIKELY, _hint_params(source, origin, "drop", to, "create")
     empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]

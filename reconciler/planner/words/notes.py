@@ -162,6 +162,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data under its new name, "
         "write in the catalog's block: {write}"
     ),
+    NoteCode.KEPT_RENAME_LIKELY: (
+        "{other} ({other_does}) and {name}, which has no block and stays, look like a rename. To keep the data under "
+        "its new name, write in the catalog's block: {write}"
+    ),
     NoteCode.PROTECTED_RENAME_LIKELY: (
         "{other} ({other_does}) and {name}, which is protected and stays, look like a rename. To keep the data under "
         "its new name, write `protect: false` in the block of {other}, and in the catalog's block: {write}"

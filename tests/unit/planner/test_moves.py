@@ -413,6 +413,33 @@ def test_a_protected_table_that_leaves_the_manifest_is_a_hint_as_well() -> None:
     assert noted(plan_of(absent, there, capabilities=IN_PLACE), "name") == []
 
 
+@pytest.mark.parametrize(
+    ("prune", "select"),
+    [
+        (Prune.OWNED, Scope(("**",), ("a/people",))),
+        (Prune.OWNED, Scope(("**",), ("a/p*",))),
+        (Prune.OWNED, Scope(("a/clients",))),
+        (Prune.NEVER, Scope(("**",))),
+    ],
+)
+def test_a_table_that_stays_without_a_block_is_a_hint_as_well(prune: Prune, select: Scope) -> None:
+    """Nothing removes it, and an empty table would be made beside it."""
+    options = PlanOptions(select=select)
+    wanted = replace(desired(table("a/clients", schema=USERS)), prune=prune)
+    there = live(live_table("a/people", owner=OWNER), live_table("a/theirs", owner=OTHER), live_table("a/free"))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE, options=options)
+    assert steps(plan) == ["create-table a/clients"]
+    found = [said for said in noted(plan, "name", "other", "write") if said[0] is not NoteCode.UNMANAGED]
+    line = "moved: [{from: a/people, to: a/clients}]"
+    assert found == [(NoteCode.KEPT_RENAME_LIKELY, "a/people", "a/clients", line)]
+    moved = replace(wanted, moves=(DesiredMove(("a", "people"), ("a", "clients"), at(), is_table=True),))
+    found = noted(plan_of(moved, there, capabilities=IN_PLACE, options=options), "name")
+    assert NoteCode.KEPT_RENAME_LIKELY not in {code for code, *_ in found}
+    both = replace(desired(table("a/clients"), table("a/people")), prune=prune)
+    found = noted(plan_of(both, there, capabilities=IN_PLACE, options=options), "name")
+    assert NoteCode.KEPT_RENAME_LIKELY not in {code for code, *_ in found}
+
+
 def test_nothing_is_told_of_what_cannot_be_moved_or_is_absent() -> None:
     said = desired(table("a/new"), table("a/x", absent=True))
     assert hints(said, live(live_table("a/x", owner=OWNER))) == []
