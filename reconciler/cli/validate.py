@@ -41,6 +41,8 @@ def command(source: CatalogSource, affected: bool, form: str) -> None:
     sources = [source]
     if affected:
         sources = [replace(source, manifests=(path,)) for path in _manifests_above(source.manifests)]
+        if not sources:
+            print_line(f"Nothing was checked: no {DEFAULT_MANIFEST} is in or above the folders of the files.", err=True)
     problems: list[Problem] = []
     for each in sources:
         try:

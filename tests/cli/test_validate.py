@@ -55,6 +55,13 @@ def test_a_changed_include_has_its_manifest_checked(
     assert [json.loads(line)["valid"] for line in documents] == [True] * checked + [False] * found
 
 
+def test_a_hook_that_finds_no_manifest_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lancens.yaml").rename(folder / "prod.yaml")
+    ran = lancens(capsys, *HOOK["entry"].split()[1:], "prod.yaml", "other/values.yaml")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith("Nothing was checked: no lancens.yaml ")
+
+
 @pytest.mark.parametrize("command", ["validate", "plan", "drift", "list"])
 def test_every_command_refuses_what_validate_refuses(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str
