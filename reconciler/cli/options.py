@@ -269,8 +269,10 @@ class CatalogSource:
 
         paths = self.manifests or (DEFAULT_MANIFEST,)
         manifest = manifest_at(revision, paths, variables=self.variables, policy=self.policy())
-        if manifest is None:
-            print_progress(f"{display.printable(revision)} has no valid manifest here, so nothing was pending before.")
+        if isinstance(manifest, str):
+            told = f"{display.printable(revision)} has no valid manifest here, so nothing was pending before"
+            print_progress(f"{told}: {display.message(manifest)}")
+            return None
         return manifest
 
     def load_existing(self, select: Sequence[str] = ()) -> Manifest:

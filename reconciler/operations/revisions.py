@@ -29,8 +29,8 @@ _FILE_VALUE = re.compile(r"\$\{file:([^}]+?)(?::-[^}]*)?\}")
 
 def manifest_at(
     revision: str, paths: Sequence[str | os.PathLike[str]], *, variables: Mapping[str, str], policy: Policy
-) -> Manifest | None:
-    """Return the manifest that ``paths`` had at a commit, with its includes and files; None without a valid one.
+) -> Manifest | str:
+    """Return the manifest that ``paths`` had at a commit, with its includes and files, or why it had no valid one.
 
     Raises:
         LancensError: there is no such commit, or git cannot read it.
@@ -49,7 +49,10 @@ def manifest_at(
         below = [path if Path(path).is_dir() else str(Path(path).parent) for path in real]
         files = names_of_variable_files(variables, top)
         _write_files(top, commit, folder, files, lambda name: policy.may_read(f"{top}/{name}", below))
-        return manifest_in(folder, top, real, variables=variables, policy=policy)
+        try:
+            return _load_in(folder, top, real, variables=variables, policy=policy)
+        except (LancensError, OSError) as error:
+            return re.sub(rf"[^\s`]*{re.escape(Path(folder).name)}/", "", str(error).splitlines()[0])
 
 
 def manifest_in(
@@ -65,25 +68,41 @@ def manifest_in(
     Its locations are those of this tree. Variables from files have the values of that commit. Catalogs that are reached
     by other files are left out, with their mirrors. None if it is not valid.
     """
-    files = [name for name in names_of_variable_files(variables, top) if Path(folder, name).is_file()]
     try:
-        read = {name: read_variables(str(Path(folder, name))) for name in files}
-        earlier = {name: value for values in read.values() for name, value in values.items()}
-        for name, value in variables.items():
-            if not isinstance(value, FileValue):
-                earlier[name] = FileValue.at(Source("", 0), value)  # that commit need not use it
-                continue
-            values = read.get(os.path.relpath(os.path.realpath(value.source.file), top), {name: value})
-            earlier |= {name: values[name]} if name in values else {}
-        inside = [Path(folder, os.path.relpath(_without_links_above(path), top)) for path in paths]
-        manifest = load(*inside, variables=earlier, policy=policy)
-        others = {
-            name
-            for name, catalog in manifest.catalogs.items()
-            if any(_differs(path, folder, top) for _, path in files_read_by(catalog.config))
-        }
+        return _load_in(folder, top, paths, variables=variables, policy=policy)
     except (LancensError, OSError):
         return None
+
+
+def _load_in(
+    folder: str,
+    top: str,
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    variables: Mapping[str, str],
+    policy: Policy,
+) -> Manifest:
+    """Return the manifest that :func:`manifest_in` describes.
+
+    Raises:
+        LancensError, OSError: it is not valid, or missing.
+    """
+    files = [name for name in names_of_variable_files(variables, top) if Path(folder, name).is_file()]
+    read = {name: read_variables(str(Path(folder, name))) for name in files}
+    earlier = {name: value for values in read.values() for name, value in values.items()}
+    for name, value in variables.items():
+        if not isinstance(value, FileValue):
+            earlier[name] = FileValue.at(Source("", 0), value)  # that commit need not use it
+            continue
+        values = read.get(os.path.relpath(os.path.realpath(value.source.file), top), {name: value})
+        earlier |= {name: values[name]} if name in values else {}
+    inside = [Path(folder, os.path.relpath(_without_links_above(path), top)) for path in paths]
+    manifest = load(*inside, variables=earlier, policy=policy)
+    others = {
+        name
+        for name, catalog in manifest.catalogs.items()
+        if any(_differs(path, folder, top) for _, path in files_read_by(catalog.config))
+    }
     blocks = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
     catalogs = {}
     for name, catalog in manifest.catalogs.items():

@@ -191,8 +191,18 @@ def test_a_link_out_of_the_other_commit_is_not_followed(
     assert "HEAD has no valid manifest here" in planned.err
 
 
-@pytest.mark.parametrize("text", ["version: 2\n", "", None])
-def test_nothing_was_pending_without_a_valid_manifest(capsys: pytest.CaptureFixture[str], text: str | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("version: 2\n", ": lancens.yaml: the manifest has no `catalogs`"),
+        ("", "lancens.yaml: the manifest has no keys"),
+        (None, "lancens.yaml: cannot be read"),
+        (MANIFEST.replace("stage}", "region}"), "variable `region` is not given"),
+    ],
+)
+def test_nothing_was_pending_without_a_valid_manifest(
+    capsys: pytest.CaptureFixture[str], text: str | None, why: str
+) -> None:
     if text is None:
         git("mv", "lancens.yaml", "other.yaml")
     else:
@@ -202,7 +212,8 @@ def test_nothing_was_pending_without_a_valid_manifest(capsys: pytest.CaptureFixt
     Path("other.yaml").unlink(missing_ok=True)
     planned = lancens(capsys, "plan", "--var", "stage=x", "--against", "HEAD")
     assert split(planned.out) == (EVERYTHING, set())
-    assert "HEAD has no valid manifest here" in planned.err
+    [told] = [line for line in planned.err.splitlines() if line.startswith("HEAD has no valid manifest here")]
+    assert why in told
 
 
 @pytest.mark.parametrize(
