@@ -164,3 +164,40 @@ def test_clones_answer_as_their_sources_and_leave_no_trace_there(preview: Previe
     assert {name: after.get(name) for name in data if "__manifest" not in name} == {
         name: content for name, content in data.items() if "__manifest" not in name
     }
+
+
+def test_a_pinned_clone_follows_its_tag_and_leaves_no_tag_behind(preview: Preview, tmp_path: Path) -> None:
+    prod = seed(preview, tmp_path)
+    source, journal = f"{prod['config']['root']}/t000.lance", tmp_path / "journal"
+
+    def pins() -> list[int]:
+        return [tag["version"] for name, tag in preview.dataset(source).tags.list().items() if name != "prod"]
+
+    clone = {"from": "prod", "select": ["t000"], "at": {"tag": "prod"}, "pin": True, "follow": True}
+    block = {**preview.block, "clone": {**preview.block["clone"], **clone}}
+    manifest = load_manifest(tmp_path, {"prod": prod, "preview": block})
+    assert reconciler.apply(reconciler.plan(manifest), manifest, journal=journal).ok
+    assert reconciler.plan(manifest).is_empty
+    released = preview.dataset(source).tags.list()["prod"]["version"]
+    assert pins() == [released]
+    lance.write_dataset(rows(5000, 5), source, mode="append", storage_options=dict(preview.options) or None)
+    moved = preview.dataset(source)
+    moved.tags.update("prod", moved.version)
+    plan = reconciler.plan(manifest)
+    assert [str(change.action) for change in plan.changes] == ["relocate-table"]
+    old = plan.changes[0].before.location if plan.changes[0].before else None
+    data = {name: content for name, content in preview.files(preview.root).items() if "__manifest" not in name}
+    report = reconciler.apply(Plan.from_json(plan.to_json()), manifest, journal=journal)
+    assert report.ok, [result.message for result in report.results]
+    assert list(report.unreferenced) == [old]
+    assert reconciler.plan(manifest).is_empty
+    assert pins() == [moved.version]
+    assert data.items() <= preview.files(preview.root).items()
+    with closing(registry.connect(block["impl"], block["config"])) as backend:
+        [table] = backend.scan().tables.values()
+    assert answers(preview.dataset(table.location)) == answers(moved)
+
+    gone = load_manifest(tmp_path, {"prod": prod, "preview": {k: v for k, v in block.items() if k != "clone"}})
+    plan = reconciler.plan(gone, allow_mass_removal=True)
+    assert reconciler.apply(plan, gone, journal=journal, allow_mass_removal=True).ok
+    assert pins() == []

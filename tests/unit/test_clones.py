@@ -1272,6 +1272,21 @@ def test_a_clone_whose_tag_is_gone_or_whose_entry_is_fixed_is_blocked(
     assert_blocked(reconciler.plan(manifest), "preview/features/users", ReasonCode.BASE_UNAVAILABLE, tag="prod")
 
 
+def test_a_tag_that_the_plan_of_the_source_moves_is_followed_by_the_next(world: World) -> None:
+    tagged = "namespaces: {features: {tables: {users: {tags: {prod: VERSION}}}}}\nprune: never"
+    world.apply(world.manifest(lake=tagged.replace("VERSION", "2"), preview=FOLLOWING))
+    manifest = world.manifest(lake=tagged.replace("VERSION", "3"), preview=FOLLOWING)
+    plan = reconciler.plan(manifest)
+    assert blocked(plan) == [("preview/features/users", ReasonCode.SOURCE_CHANGES)]
+    report = reconciler.apply(
+        Plan.from_json(plan.to_json()), manifest, journal=world.folder / "journal", skip_blocked=True
+    )
+    assert [str(result.change.action) for result in report.results] == ["tag"]
+    assert steps(reconciler.plan(manifest)) == ["relocate-table preview/features/users"]
+    world.apply(manifest)
+    assert (rows(world), steps(reconciler.plan(manifest))) == (6, [])
+
+
 def test_a_lost_clone_that_follows_is_replaced(world: World) -> None:
     manifest = world.settle(lake="prune: never", preview=FOLLOWING)
     shutil.rmtree(place(world, "preview", USERS))
@@ -1571,6 +1586,26 @@ def test_a_released_clone_keeps_its_pin_which_is_told(world: World) -> None:
     [tag] = pins(world)
     assert (report.ok, pins(world)) == (True, before)
     assert f"the tag {tag} of lake/features/users stays: the clone reads" in [*unreferenced_lines(report)][-1]
+
+
+def test_a_pin_of_a_source_that_is_gone_or_rebuilt_keeps_no_entry(world: World) -> None:
+    world.settle(lake=LAKE, preview=PINNED)
+    source = place(world, "lake", USERS)
+    shutil.rmtree(source)
+    append(source, 1)
+    gone = world.manifest(lake="prune: never", preview="prune: owned")
+    report = world.apply(gone, reconciler.plan(gone, allow_mass_removal=True), allow_mass_removal=True)
+    assert (len(report.kept_tags), pins(world)) == (0, {})
+    world.settle(
+        lake="prune: never",
+        preview=PINNED.replace("version: 2", "version: 1").replace("from: lake,", "from: lake, into: [b],"),
+    )
+    shutil.rmtree(place(world, "preview", ("b", *USERS)))
+    world.catalog("lake").remove_table(USERS)
+    report = world.apply(gone, reconciler.plan(gone, allow_mass_removal=True), allow_mass_removal=True)
+    [kept] = report.kept_tags
+    assert (kept.location, kept.reason.partition(":")[0]) == (None, "its data is not found")
+    assert world.catalog("preview").scan().tables == {}
 
 
 def test_a_tag_that_cannot_be_removed_is_told_with_the_call_that_does(world: World) -> None:
