@@ -106,13 +106,15 @@ class DesiredClone:
     """What a new table is a shallow clone of: the table ``origin`` at a version.
 
     ``location`` is that of the data of ``origin``; None until the plan of its catalog is made. ``awaited`` is why the
-    version is known only once that plan is applied; None if it is known.
+    version is known only once that plan is applied; None if it is known. ``moved_to`` is the version that this plan
+    moves the tag of ``at`` to, as in ``TagTarget``; None if the tag stays.
     """
 
     origin: Origin
     at: CloneAt
     location: str | None = None
     awaited: Why | None = None
+    moved_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

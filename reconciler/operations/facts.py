@@ -21,7 +21,7 @@ from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, S
 from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, address, folded, selecting
 from reconciler.model.reasons import Params, ReasonCode, Why
-from reconciler.model.tags import FoundTags
+from reconciler.model.tags import FoundTags, TagTarget
 from reconciler.operations.probes import Probes
 from reconciler.planner.clones import followed_base
 from reconciler.planner.entries import Change
@@ -180,13 +180,15 @@ def _read_base(backend: Backend, table: DesiredTable, target: str, begun: CloneB
     place, *roots = storage.resolve_locations([clone.location, *options.admission.roots])
     if not replace(options.admission, roots=tuple(roots)).admits(storage.resolve_location(target), place):
         return Why(ReasonCode.BASE_OUTSIDE, {**params, "location": locations.redact(clone.location)})
-    at: str | int | None = clone.at.tag or clone.at.version
+    at: TagTarget | str | int | None = clone.at.tag or clone.at.version
+    if clone.moved_to is not None:
+        at = TagTarget.of(clone.moved_to)
     if at is None and begun is not None and locations.same(begun.location, clone.location):
         at = begun.version
     to_add = None if table.schema is None else partial(_added_to_clone, table, target)
     base = storage.read_base(clone.location, at, base_options, target, to_add)
     if isinstance(base, CloneBase):
-        return base
+        return replace(base, tag=clone.at.tag)
     if isinstance(base, CloneRefusal):
         if base.problem is CloneProblem.MISSING_TAG:
             params["tag"] = base.detail

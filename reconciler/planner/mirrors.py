@@ -41,15 +41,15 @@ class PlannedTable:
     """A table as the plan of its catalog leaves it, for mirrors of that catalog.
 
     ``location`` is None if only apply can tell it. ``properties`` are those that a mirror copies. ``planned_data`` is
-    the data that the plan writes at the location, ``moved_tags`` are the tags that it sets or removes.
-    ``is_undecided``: the table is blocked, or its change waits.
+    the data that the plan writes at the location. ``moved_tags`` has the targets of the tags that it sets, and None for
+    those that it removes. ``is_undecided``: the table is blocked, or its change waits.
     """
 
     id: Identifier
     location: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
     planned_data: Storage | None = None
-    moved_tags: frozenset[str] = frozenset()
+    moved_tags: Mapping[str, str | None] = field(default_factory=dict)
     is_undecided: bool = False
 
 
@@ -202,10 +202,15 @@ def with_bases(desired: DesiredCatalog, tables_after: Callable[[str], TablesAfte
                 )
                 clones = replace(block.clones, awaited=Why(ReasonCode.BASE_UNAVAILABLE, params))
             else:
-                awaited = _why_base_awaited(origin.catalog, base, block.clones.at)
-                clones = replace(block.clones, location=base.location, awaited=awaited)
+                clones = _clone_of(origin, base, block.clones.at)
             tables[name] = replace(block, clones=clones)
     return replace(desired, tables=tables) if sources else desired
+
+
+def _clone_of(origin: Origin, table: PlannedTable, at: CloneAt) -> DesiredClone:
+    """Return what a clone of ``table`` is made of, as the plan of its catalog leaves that."""
+    awaited = _why_base_awaited(origin.catalog, table, at)
+    return DesiredClone(origin, at, table.location, awaited, table.moved_tags.get(at.tag or ""))
 
 
 def _why_location_awaited(catalog: str, table: PlannedTable) -> Why:
@@ -217,7 +222,8 @@ def _why_base_awaited(catalog: str, table: PlannedTable, at: CloneAt) -> Why | N
     """Return why the version to clone is known only once the plan of ``catalog`` is applied; None if it is known."""
     if table.location is None:
         return _why_location_awaited(catalog, table)
-    if table.planned_data is None and at.tag not in table.moved_tags:
+    is_removed = at.tag is not None and table.moved_tags.get(at.tag, "") is None
+    if table.planned_data is None and not is_removed:
         return None
     return Why(ReasonCode.SOURCE_CHANGES, {"name": address(catalog, table.id), "other": catalog})
 
@@ -263,8 +269,7 @@ class _Mirroring:
         copied = origin.properties if self.capabilities.table_markers else {}
         followed, clones = Origin(mirror.origin, origin.id), None
         if mirror.clones is not None:
-            awaited = _why_base_awaited(mirror.origin, origin, mirror.clones)
-            clones = DesiredClone(followed, mirror.clones, origin.location, awaited)
+            clones = _clone_of(followed, origin, mirror.clones)
         return replace(
             defaults,
             id=name,

@@ -237,9 +237,9 @@ def _as_it_is(table: LiveTable, block: DesiredTable | None) -> PlannedTable:
     return PlannedTable(table.id, table.location, _copied_properties(table.properties, keys, secret))
 
 
-def _moved_tags(change: Change) -> frozenset[str]:
+def _moved_tags(change: Change) -> Mapping[str, str | None]:
     before, after = (dict(view.tags or {}) if view else {} for view in (change.before, change.after))
-    return frozenset(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return {name: after.get(name) for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
 def _as_planned(source: CatalogInput, entry: Change | Blocked) -> PlannedTable:

@@ -65,7 +65,7 @@ class TaggedBase:
 
 def read_base(
     location: str,
-    at: str | int | None,
+    at: TagTarget | str | int | None,
     options: Mapping[str, str],
     target: str,
     columns_to_add: Callable[[Schema], Schema] | None = None,
@@ -74,7 +74,7 @@ def read_base(
 
     Args:
         location, options: of the dataset.
-        at: a tag, or the number of a version of the main branch; None is the latest one.
+        at: a tag, or a version: the target of a tag, or its number in the main branch; None is the latest one.
         target: the location of the clone.
         columns_to_add: returns the columns that apply would add to those of the version; None if the columns do not
             matter.
@@ -136,20 +136,18 @@ def _store_of(location: str) -> str:
 
 
 def _base_at(
-    location: str, at: str | int | None, options: Mapping[str, str], target: str, dataset: Any
+    location: str, at: TagTarget | str | int | None, options: Mapping[str, str], target: str, dataset: Any
 ) -> tuple[CloneBase, Any] | CloneRefusal:
-    tag, branch, number = None, MAIN_BRANCH, at
-    if isinstance(at, str):
-        found = list_references(dataset.tags).get(at)
-        if found is None:
-            return CloneRefusal(CloneProblem.MISSING_TAG, at)
-        tag, branch, number = at, found["branch"] or MAIN_BRANCH, found["version"]
+    wanted = _wanted(at, dataset)
+    if isinstance(wanted, CloneRefusal):
+        return wanted
+    tag, branch = at if isinstance(at, str) else None, MAIN_BRANCH if wanted is None else wanted.branch
     try:
-        version = dataset if number is None else dataset.checkout_version((branch, number))
+        version = dataset if wanted is None else dataset.checkout_version((branch, wanted.version))
     except (OSError, ValueError) as error:
         if not is_version_gone(error):
             raise
-        return CloneRefusal(CloneProblem.MISSING_VERSION, str(number))
+        return CloneRefusal(CloneProblem.MISSING_VERSION, str(wanted.version if wanted is not None else None))
     expect_admitted(location, options, version)
     damage = repair_of(version)
     if damage is not None:
@@ -164,6 +162,16 @@ def _base_at(
             return refusal
     transaction = _transaction_of(version, place, options)
     return CloneBase(location, int(version.version), transaction, tag, branch, rows_of(version)), version
+
+
+def _wanted(at: TagTarget | str | int | None, dataset: Any) -> TagTarget | CloneRefusal | None:
+    """Return the version that is to be cloned, or why there is none; None for the latest one."""
+    if not isinstance(at, str):
+        return TagTarget(at) if isinstance(at, int) else at
+    found = list_references(dataset.tags).get(at)
+    if found is None:
+        return CloneRefusal(CloneProblem.MISSING_TAG, at)
+    return TagTarget(found["version"], found["branch"] or MAIN_BRANCH)
 
 
 def _first_blobs(fields: Iterable[Any], above: str = "") -> Iterator[str]:

@@ -200,11 +200,13 @@ def test_a_table_whose_data_or_tag_the_same_plan_writes_is_cloned_after_it(world
     plan = reconciler.plan(manifest, take_over=True)
     assert blocked(plan) == [("preview/features/more", ReasonCode.SOURCE_CHANGES)]
     plan = reconciler.plan(world.manifest(lake=more, preview=TAGGED), take_over=True)
-    assert blocked(plan) == [
-        ("preview/features/more", ReasonCode.SOURCE_CHANGES),
-        ("preview/features/users", ReasonCode.SOURCE_CHANGES),
-    ]
+    assert blocked(plan) == [("preview/features/more", ReasonCode.SOURCE_CHANGES)]
+    assert plan.changes[-1].reason == "clone of lake/features/users at 3 (tag prod), 6 rows"
     world.apply(world.manifest(lake=more, preview=TAGGED), Plan.from_json(plan.to_json()), skip_blocked=True)
+    assert rows(world) == 6
+    gone = more.replace("tags: {prod: 3}", "tags: {}")
+    plan = reconciler.plan(world.manifest(lake=gone, other=TAGGED.replace("{", "{select: ['**/users'], ", 1)))
+    assert blocked(plan) == [("other/features/users", ReasonCode.SOURCE_CHANGES)]
 
 
 def retag(location: str) -> None:
@@ -1272,19 +1274,29 @@ def test_a_clone_whose_tag_is_gone_or_whose_entry_is_fixed_is_blocked(
     assert_blocked(reconciler.plan(manifest), "preview/features/users", ReasonCode.BASE_UNAVAILABLE, tag="prod")
 
 
-def test_a_tag_that_the_plan_of_the_source_moves_is_followed_by_the_next(world: World) -> None:
+@pytest.mark.parametrize("same_plan", [False, True])
+def test_a_tag_that_the_same_plan_moves_is_followed_after_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, same_plan: bool
+) -> None:
     tagged = "namespaces: {features: {tables: {users: {tags: {prod: VERSION}}}}}\nprune: never"
     world.apply(world.manifest(lake=tagged.replace("VERSION", "2"), preview=FOLLOWING))
-    manifest = world.manifest(lake=tagged.replace("VERSION", "3"), preview=FOLLOWING)
-    plan = reconciler.plan(manifest)
-    assert blocked(plan) == [("preview/features/users", ReasonCode.SOURCE_CHANGES)]
-    report = reconciler.apply(
-        Plan.from_json(plan.to_json()), manifest, journal=world.folder / "journal", skip_blocked=True
-    )
-    assert [str(result.change.action) for result in report.results] == ["tag"]
-    assert steps(reconciler.plan(manifest)) == ["relocate-table preview/features/users"]
-    world.apply(manifest)
-    assert (rows(world), steps(reconciler.plan(manifest))) == (6, [])
+    options: Any = {"journal": world.folder / "journal", "parallelism": 1}
+    for number in range(100):
+        version = 3 - number % 2
+        manifest = world.manifest(lake=tagged.replace("VERSION", str(version)), preview=FOLLOWING)
+        saved = reconciler.plan(manifest).to_json()
+        assert steps(Plan.from_json(saved)) == ["tag lake/features/users", "relocate-table preview/features/users"]
+        with monkeypatch.context() as patch:
+            points = killed_at(patch, number)
+            with suppress(Crash):
+                reconciler.apply(Plan.from_json(saved), manifest, **options)
+            is_done = number >= points()
+        again = Plan.from_json(saved) if same_plan else reconciler.plan(manifest)
+        assert reconciler.apply(again, manifest, **options).ok
+        assert (rows(world), reconciler.plan(manifest).is_empty) == (version + 3, True)
+        if is_done:
+            break
+    assert number > 3
 
 
 def test_a_lost_clone_that_follows_is_replaced(world: World) -> None:

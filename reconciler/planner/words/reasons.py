@@ -209,7 +209,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         f"{' and '.join(params.get('names', ()))} would both have this name here"
     ),
     ReasonCode.SOURCE_BLOCKED: "{name} is blocked",
-    ReasonCode.SOURCE_CHANGES: "the plan of {other} writes the data of {name} first, or moves its tag",
+    ReasonCode.SOURCE_CHANGES: "the plan of {other} writes the data of {name} first, or removes its tag",
     ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is created",
     ReasonCode.STORAGE_DENIED: "{location} is not accessible ({detail})",
     ReasonCode.STORAGE_UNREADABLE: "{location} cannot be opened: {detail}",
