@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tests.servers.class_data import ahead_of_time
 from tests.servers.jars import jars
+from tests.servers.moto_s3 import moto_s3
 from tests.servers.process import free_port, running, status_of
 from tests.servers.require import missing
 
@@ -89,9 +89,6 @@ def _java() -> str:
 
 @contextmanager
 def _s3(directory: Path) -> Iterator[str]:
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with running(command, directory / f"s3-{port}.log", lambda: status_of("GET", f"{url}/moto-api/") == 200):
+    with moto_s3(directory) as url:
         assert status_of("PUT", f"{url}/{_BUCKET}") == 200
         yield url

@@ -12,8 +12,10 @@ from typing import Any
 
 import lance
 import pyarrow as pa
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.serving import make_server
+
+from tests.servers.moto_s3 import SilentHandler
 
 __all__ = ["BUCKET", "KEY", "SECRET", "TOKEN", "GuardedS3", "guarded_s3"]
 
@@ -72,15 +74,10 @@ class GuardedS3:
         return place
 
 
-class _SilentHandler(MotoRequestHandler):
-    def log_request(self, *_: object) -> None:
-        """Print no line for a request: benchmarks print their page."""
-
-
 @contextmanager
 def guarded_s3() -> Iterator[GuardedS3]:
     """Run the server, with :data:`BUCKET` in it, until the block ends."""
-    inner: Any = DomainDispatcherApplication(create_backend_app)
+    inner: Any = create_backend_app("s3")
     found = GuardedS3("")
     seen = found.seen
 
@@ -97,7 +94,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
         answer: Iterable[bytes] = inner(environ, start)
         return answer
 
-    server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=_SilentHandler)
+    server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=SilentHandler)
     thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
     thread.start()
     found.endpoint = f"http://127.0.0.1:{server.server_port}"

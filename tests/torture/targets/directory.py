@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,9 +12,10 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
+from urllib.parse import urlsplit
 
 from tests.servers.fault_proxy import Fault
-from tests.servers.process import free_port, running, status_of
+from tests.servers.moto_s3 import moto_s3
 from tests.torture.targets.base import (
     CANARY,
     STORAGE_SECRET,
@@ -262,9 +262,7 @@ def directory(folder: Path) -> Iterator[Directory]:
 @contextmanager
 def directory_in_s3(folder: Path) -> Iterator[DirectoryInS3]:
     """Run the S3."""
-    port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with running(command, folder / "s3.log", lambda: status_of("GET", f"http://127.0.0.1:{port}/moto-api/") == 200):
-        made = DirectoryInS3(folder, port)
+    with moto_s3(folder) as url:
+        made = DirectoryInS3(folder, urlsplit(url).port or 0)
         made.make_bucket()
         yield made
