@@ -72,6 +72,10 @@ def s3() -> Iterator[tuple[Any, Mapping[str, str]]]:
     )
     client.create_bucket(Bucket=BUCKET)
     yield client, options
+    # The servers of one process share their objects.
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
+        for entry in page.get("Contents", ()):
+            client.delete_object(Bucket=BUCKET, Key=entry["Key"])
     server.stop()
 
 
