@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import lance
 import pytest
-from moto.server import ThreadedMotoServer
 
 import reconciler
 from reconciler.backends import registry
@@ -24,12 +22,13 @@ from reconciler.server.guard import Settings, Tokens
 from tests.servers.glue import glue_server
 from tests.servers.hive import metastore
 from tests.servers.lance_rest import served
+from tests.servers.s3 import BUCKET, guarded_s3
 from tests.soak import count
 from tests.unit.test_cloning import answers, rows, write
 from tests.writing import load_manifest
 
 TABLES, _MOST_BYTES = count(3, 200), 20_000
-BUCKET, TOKEN = "lake", "tests-token-5f0c7b1e22"
+TOKEN = "tests-token-5f0c7b1e22"
 
 
 @dataclass
@@ -56,29 +55,6 @@ class Preview:
         return lance.dataset(location.removeprefix("file:"), storage_options=dict(self.options) or None)
 
 
-@pytest.fixture
-def s3() -> Iterator[tuple[Any, Mapping[str, str]]]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    given = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "secret", "region": "us-east-1"}
-    options = {**given, "endpoint": f"http://{host}:{port}", "allow_http": "true"}
-    client = boto3.client(
-        "s3",
-        endpoint_url=options["endpoint"],
-        aws_access_key_id=given["aws_access_key_id"],
-        aws_secret_access_key=given["aws_secret_access_key"],
-        region_name="us-east-1",
-    )
-    client.create_bucket(Bucket=BUCKET)
-    yield client, options
-    # The servers of one process share their objects.
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
-        for entry in page.get("Contents", ()):
-            client.delete_object(Bucket=BUCKET, Key=entry["Key"])
-    server.stop()
-
-
 @pytest.fixture(params=["hive3", "glue", "serve"])
 def preview(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Preview]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -92,12 +68,12 @@ def preview(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
                 config = {"uri": hive.uri, "root": str(root)}
                 yield Preview({"impl": hive.impl, "config": config, "clone": {"into": ["hive", "pr"]}}, str(root), {})
         case "glue":
-            client, options = request.getfixturevalue("s3")
-            with glue_server(tmp_path / "server") as glue:
+            with guarded_s3() as s3, glue_server(tmp_path / "server") as glue:
+                options = {**s3.where, **s3.vended}
                 stored = {f"storage.{key}": value for key, value in options.items()}
                 config = {**glue.config(), "root": f"s3://{BUCKET}/preview", **stored}
                 yield Preview(
-                    {"impl": "glue", "config": config, "clone": {"into": ["pr"]}}, config["root"], options, client
+                    {"impl": "glue", "config": config, "clone": {"into": ["pr"]}}, config["root"], options, s3.client
                 )
         case "serve":
             settings = Settings(tokens=Tokens(read_write=[TOKEN]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import lance.namespace
 import pytest
@@ -34,23 +34,15 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
 @pytest.fixture
 def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
     """A server that hands out credentials for two tables, one of which lacks its data."""
-    client = guarded.client
-    _empty(client)  # of what other tests of this process have left
     for name in ("broken", "sound"):
         guarded.write(name)
-    _empty(client, "broken.lance/data/")
-    guarded.seen.clear()
+    guarded.empty("broken.lance/data/")
     options = {f"storage.{key}": value for key, value in {**guarded.where, **guarded.vended}.items()}
     served = {"root": f"s3://{BUCKET}", "vend_input_storage_options": "true", **options}
     with lance.namespace.RestAdapter("dir", served, port=0) as server:
         # Where S3 is, is said here: without it, the wrong credentials would be tried at Amazon's.
         where = {f"storage.{key}": value for key, value in guarded.where.items()}
         yield {"uri": f"http://127.0.0.1:{server.port}", "table_properties": "false", **where}
-
-
-def _empty(client: Any, prefix: str = "") -> None:
-    for found in client.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ()):
-        client.delete_object(Bucket=BUCKET, Key=found["Key"])
 
 
 def of_one_table(folder: Path, config: dict[str, str]) -> Manifest:

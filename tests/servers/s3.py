@@ -64,6 +64,13 @@ class GuardedS3:
             aws_session_token=TOKEN,
         )
 
+    def empty(self, below: str = "") -> None:
+        """Remove the objects below a prefix, and forget how."""
+        for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=below):
+            for entry in page.get("Contents", ()):
+                self.client.delete_object(Bucket=BUCKET, Key=entry["Key"])
+        self.seen.clear()
+
     def write(self, name: str) -> str:
         """Write a dataset of two rows; return its location, and forget how."""
         place = f"s3://{BUCKET}/{name}.lance"
@@ -100,6 +107,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
     found.endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
         found.client.create_bucket(Bucket=BUCKET)
+        found.empty()  # the servers of one process share their objects
         yield found
     finally:
         server.shutdown()
