@@ -1194,6 +1194,7 @@ def test_only_what_follows_reads_the_source_of_a_clone(world: World, monkeypatch
         reconciler.plan(following)
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("same_plan", [False, True])
 @pytest.mark.parametrize("impl", ["memory", "dir"])
 def test_killed_at_any_write_a_followed_clone_ends_as_without(
