@@ -11,7 +11,7 @@ from reconciler.action.approval import ConfigChanges, PlanOrigin, approval_line,
 from reconciler.action.inputs import DEFAULT_LABEL, PlanKey
 from reconciler.applier.report import ApplyReport, Status, result_line, unreferenced_lines
 from reconciler.model import display
-from reconciler.model.redaction import REDACTED
+from reconciler.model.secret_forms import REDACTED
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of

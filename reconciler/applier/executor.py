@@ -46,7 +46,8 @@ from reconciler.model.errors import (
     TableNotFoundError,
 )
 from reconciler.model.live import LiveNamespace, LiveTable
-from reconciler.model.redaction import REDACTED, is_stand_in, scrub
+from reconciler.model.redaction import is_stand_in, scrub
+from reconciler.model.secret_forms import REDACTED
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import Plan
 from reconciler.storage import Executors

@@ -19,7 +19,7 @@ from reconciler.cli.without_pandas import show_pandas
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, pip_requirement
-from reconciler.model.redaction import REDACTED
+from reconciler.model.secret_forms import REDACTED
 from reconciler.output import FORMATS
 from reconciler.pipeline.progress import is_quiet
 

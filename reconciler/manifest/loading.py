@@ -41,7 +41,8 @@ from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import address, check_name
 from reconciler.model.ownership import owner_name
-from reconciler.model.redaction import REDACTED, is_sensitive_key, redact_value, scrub
+from reconciler.model.redaction import is_sensitive_key, redact_value, scrub
+from reconciler.model.secret_forms import REDACTED
 
 _BELOW_CATALOG = ("clone", "config", "defaults", "mirror", "namespaces", "policies", "tables")
 

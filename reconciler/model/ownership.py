@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from reconciler.model import locations
+from reconciler.model.secret_forms import REDACTED, looks_secret
 
 MANAGED_BY = "lancens.managed-by"
 MANIFEST_ID = "lancens.manifest-id"
@@ -54,12 +55,23 @@ def owner_name(manifest: str, catalog: str, identity: str | None) -> str:
 
 def owner_of(properties: Mapping[str, str]) -> str | None:
     """Return the recorded owner, ``<manifest>/<catalog>`` or with ``/<id>``; None for an unmanaged object."""
-    return _with_id(properties.get(MANAGED_BY), properties)
+    return _with_id(_mark(properties, MANAGED_BY), properties)
+
+
+def _mark(properties: Mapping[str, str], key: str) -> str | None:
+    """Return a mark, redacted if others wrote credentials there; None without one."""
+    mark = properties.get(key)
+    return REDACTED if mark and looks_secret(mark) else mark or None
 
 
 def _with_id(owner: str | None, properties: Mapping[str, str]) -> str | None:
-    identity = properties.get(MANIFEST_ID)
+    identity = identity_of(properties)
     return f"{owner}/{identity}" if owner and identity else owner or None
+
+
+def identity_of(properties: Mapping[str, str]) -> str | None:
+    """Return the recorded id of the owner's manifest; None without one."""
+    return _mark(properties, MANIFEST_ID)
 
 
 def owner_marks(managed_by: str | None, policy: str | None) -> dict[str, str | None]:
@@ -88,12 +100,12 @@ def is_same_name(mark: str | None, owner: str) -> bool:
 
 def mirror_of(properties: Mapping[str, str]) -> str | None:
     """Return the catalog that the object mirrors; None if it mirrors none."""
-    return properties.get(MIRROR) or None
+    return _mark(properties, MIRROR)
 
 
 def clone_of(properties: Mapping[str, str]) -> str | None:
     """Return the table and version that the data was cloned from, ``<address>@<version>``; None for no clone."""
-    return properties.get(CLONE) or None
+    return _mark(properties, CLONE)
 
 
 def clone_mark(origin: str, version: int, pin: bool) -> str:
@@ -129,7 +141,7 @@ def follows(properties: Mapping[str, str], catalog: str) -> bool:
 
 def policy_of(properties: Mapping[str, str]) -> str | None:
     """Return the owner of the policies that set properties of the table; None if none did."""
-    return _with_id(properties.get(POLICY), properties)
+    return _with_id(_mark(properties, POLICY), properties)
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:

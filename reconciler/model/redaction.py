@@ -18,8 +18,8 @@ from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
 from reconciler.model.ownership import recorded_secrets
+from reconciler.model.secret_forms import REDACTED, looks_secret
 
-REDACTED = "(redacted)"
 _STAND_IN = re.compile(r"\(redacted(?: [0-9a-f]{8})?\)")
 _SHORTEST_SECRET = 4
 
@@ -27,8 +27,6 @@ _SHORTEST_SECRET = 4
 _COST = 2**14
 _BLOCK = 8
 _CACHED = 2**16
-_LONGEST_CACHED = 2**10
-"""Longer values are searched each time, so that values of others take no more than some MiB of a server's memory."""
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
 
@@ -70,31 +68,12 @@ def is_sensitive_key(key: str) -> bool:
 
 # ---- values ----------------------------------------------------------------------------------------------------------
 
-_LOOKS_SECRET = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # an access key of AWS
-    r"|\bgh[oprsu]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{22,}"
-    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}"  # Slack
-    r"|\bdapi[0-9a-f]{32}\b"  # Databricks
-    r"|(?<=[A-Za-z0-9_-]{8})\.eyJ[A-Za-z0-9_-]{8,}\."  # a JSON web token, from its first dot: in linear time
-    r"|\b(?:Account|SharedAccess)Key=[^;\s]{8,}"  # a connection string of Azure
-    r"|[?&]sig=[^&\s]{8,}|[?&]X-Amz-Signature="  # a signed address
-    r"|\b(?i:bearer|basic) [A-Za-z0-9._~+/=-]{16,}"
-    r"|\w://[^/\s:@]*:[^/\s@]+@",  # user information with a password
-)
-
-
-@lru_cache(2**12)
-def _looks_secret(text: str) -> bool:
-    return _LOOKS_SECRET.search(text) is not None
-
 
 def is_sensitive(key: str, value: str) -> bool:
     """Return whether ``value`` is a secret, by its key or by its form."""
     if is_sensitive_key(key):
         return True
-    # A plan asks six times of each value of an object.
-    return _looks_secret(value) if len(value) <= _LONGEST_CACHED else _LOOKS_SECRET.search(value) is not None
+    return looks_secret(value)
 
 
 SECRET_PREFIXES = ("storage.", "headers.")

@@ -16,7 +16,8 @@ from reconciler.model import display, locations, ownership
 from reconciler.model.display import count
 from reconciler.model.figures import total_size
 from reconciler.model.reasons import Params
-from reconciler.model.redaction import REDACTED, redact_properties, redact_value
+from reconciler.model.redaction import redact_properties, redact_value
+from reconciler.model.secret_forms import REDACTED
 from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action, Blocked, Change, Note, Protection, UpkeepJob
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, Summary

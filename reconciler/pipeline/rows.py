@@ -172,8 +172,7 @@ def _properties(row: Row) -> dict[str, str] | None:
 
 
 def _clone_mark(row: Row) -> str | None:
-    mark = ownership.clone_of(row["properties"]) if row["kind"] == TABLE else None
-    return None if mark is None else redact_properties({ownership.CLONE: mark})[ownership.CLONE]
+    return ownership.clone_of(row["properties"]) if row["kind"] == TABLE else None
 
 
 _COLUMN_FUNCTIONS: Mapping[str, Callable[[Row], Any]] = {

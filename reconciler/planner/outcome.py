@@ -14,7 +14,8 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, address
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
-from reconciler.model.redaction import REDACTED, is_hidden
+from reconciler.model.redaction import is_hidden
+from reconciler.model.secret_forms import REDACTED
 from reconciler.planner.entries import Action, Blocked, Change, Kind, Protection, concealed_base
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.mirrors import leave_out
@@ -104,7 +105,7 @@ class CatalogContext:
             return None
         params = {**params, "owner": owner, "manifest": self.owner}
         if ownership.is_same_name(owner, self.owner):
-            return Why(ReasonCode.MANIFEST_ID_DIFFERS, {**params, "value": properties[ownership.MANIFEST_ID]})
+            return Why(ReasonCode.MANIFEST_ID_DIFFERS, {**params, "value": ownership.identity_of(properties) or ""})
         return Why(ReasonCode.FOREIGN_OWNER, params)
 
     def blocked_as_foreign(

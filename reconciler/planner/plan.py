@@ -23,8 +23,8 @@ from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.model.json_encoding import encode_json
 from reconciler.model.reasons import NoteCode
-from reconciler.model.redaction import REDACTED
 from reconciler.model.rendering import Renderable
+from reconciler.model.secret_forms import REDACTED
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Key, Note, Protection
 from reconciler.planner.views import Document
 

@@ -11,7 +11,8 @@ from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema, with_
 from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.reasons import Params
-from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
+from reconciler.model.redaction import is_stand_in, redact_properties
+from reconciler.model.secret_forms import REDACTED
 
 
 class ColumnPair(NamedTuple):

@@ -15,7 +15,8 @@ from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
 from reconciler.model.reasons import NoteCode, ReasonCode, Why
-from reconciler.model.redaction import REDACTED, is_hidden
+from reconciler.model.redaction import is_hidden
+from reconciler.model.secret_forms import REDACTED
 from reconciler.planner.clones import (
     base_of,
     followed,

@@ -14,7 +14,8 @@ from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Safeguard
 from reconciler.model.columns import Column, Schema, ShownColumn, with_metadata
 from reconciler.model.live import LiveNamespace, LiveTable
-from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties, redact_value
+from reconciler.model.redaction import is_stand_in, redact_properties, redact_value
+from reconciler.model.secret_forms import REDACTED
 
 
 class Document(BaseModel):

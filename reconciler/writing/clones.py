@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from reconciler.model import ownership
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier
-from reconciler.model.redaction import redact_properties
 from reconciler.writing.export import scalar
 
 
@@ -47,8 +46,7 @@ def find_clones(
                 pin = ", pin: true" if ownership.is_pinned(mark) else ""
                 imported.blocks[table.id] = f"{{of: {scalar(of)}, at: {{version: {version}}}{pin}}}"
             elif mark is not None:
-                shown = redact_properties({ownership.CLONE: mark})[ownership.CLONE]
-                imported.comments[table.id] = f"a clone of {shown}, which this manifest cannot name"
+                imported.comments[table.id] = f"a clone of {mark}, which this manifest cannot name"
     return clones
 
 

@@ -83,7 +83,7 @@ def _owners(snapshots: Iterable[Snapshot]) -> Iterator[Identity]:
     for live in chain.from_iterable(map(_objects, snapshots)):
         name, _, catalog = live.properties.get(ownership.MANAGED_BY, "").partition("/")
         if check_name(name) is None and check_name(catalog) is None and "${" not in name:
-            yield Identity(name, live.properties.get(ownership.MANIFEST_ID) or None, catalog)
+            yield Identity(name, ownership.identity_of(live.properties), catalog)
 
 
 def _objects(snapshot: Snapshot) -> Iterable[LiveNamespace | LiveTable]:

@@ -31,7 +31,7 @@ from reconciler.model.errors import (
     StalePlanError,
 )
 from reconciler.model.live import LiveTable, PropertyChanges
-from reconciler.model.ownership import CLONE, DATA, MANAGED_BY
+from reconciler.model.ownership import CLONE, DATA, MANAGED_BY, MANIFEST_ID, MIRROR, POLICY
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import open_connections
 from reconciler.operations.listing import describe, list_tables
@@ -1096,6 +1096,25 @@ def test_a_mark_that_others_wrote_needs_no_number(world: World) -> None:
     manifest = world.manifest(lake=LAKE, preview=f"{TAGGED}\n{own}")
     world.apply(manifest, Plan.from_json(reconciler.plan(manifest).to_json()))
     assert world.catalog("preview").load_table(USERS).properties["tier"] == "own"
+
+
+@pytest.mark.parametrize("key", [CLONE, MANAGED_BY, MIRROR, POLICY, MANIFEST_ID])
+def test_credentials_that_others_wrote_into_a_mark_are_not_shown(world: World, key: str) -> None:
+    manifest = world.settle(lake=LAKE, preview=TAGGED)
+    mark = "s3://key:s3cret@lake/users@1 pinned"
+    world.catalog("preview").alter_table(USERS, PropertyChanges({key: mark}))
+    shown = [
+        *map(str, list_tables(manifest, ["preview/**"])[0]),
+        str(describe(manifest, "preview/features/users")),
+        reconciler.import_(manifest),
+    ]
+    for block in (TAGGED, "prune: all"):
+        plan = reconciler.plan(world.manifest(lake=LAKE, preview=block), allow_mass_removal=True)
+        shown += [render(plan, form) for form in ("text", "markdown", "html", "json")]
+    assert not [text for text in shown if "s3cret" in text]
+    taken = reconciler.plan(manifest, take_over=True, adopt=True)
+    reconciler.apply(Plan.from_json(taken.to_json()), manifest, journal=world.folder / "journal")
+    assert reconciler.plan(manifest, take_over=True).is_empty
 
 
 # ---- clones that follow a tag ----------------------------------------------------------------------------------------

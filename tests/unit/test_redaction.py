@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.redaction import (
-    REDACTED,
     is_sensitive,
     is_sensitive_key,
     is_stand_in,
@@ -21,6 +20,7 @@ from reconciler.model.redaction import (
     redact_value,
     scrub,
 )
+from reconciler.model.secret_forms import REDACTED
 
 PASSWORD = "p@ss wörd/1+2"
 

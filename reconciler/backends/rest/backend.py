@@ -26,7 +26,8 @@ from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
-from reconciler.model.redaction import REDACTED, is_hidden
+from reconciler.model.redaction import is_hidden
+from reconciler.model.secret_forms import REDACTED
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
