@@ -1447,6 +1447,7 @@ def test_what_is_not_pinned_has_no_tag_and_an_entry_is_never_pinned_later(world:
     assert pins(world) == {}
 
 
+@pytest.mark.end_to_end
 @pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize("same_plan", [False, True])
 def test_killed_at_any_write_the_pin_ends_as_without(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,22 +27,27 @@ def test_the_schema_file_is_current() -> None:
     )
 
 
+@cache
+def validator() -> Draft202012Validator:
+    return Draft202012Validator(plan_json_schema())
+
+
 @given(plans())
 def test_saved_plans_are_valid(plan: Plan) -> None:
-    Draft202012Validator(plan_json_schema()).validate(json.loads(render(plan, "json")))
+    validator().validate(json.loads(render(plan, "json")))
 
 
 @pytest.mark.parametrize("damage", ["format_version", "manifest", "summary", "digest"])
 def test_the_schema_refuses_what_is_incomplete(damage: str) -> None:
     document = json.loads(render(small_plan(), "json"))
     del document[damage]
-    assert not Draft202012Validator(plan_json_schema()).is_valid(document)
+    assert not validator().is_valid(document)
 
 
 def test_the_schema_refuses_an_unknown_action() -> None:
     document = json.loads(render(small_plan(), "json"))
     document["changes"][0]["action"] = "delete-data"
-    assert not Draft202012Validator(plan_json_schema()).is_valid(document)
+    assert not validator().is_valid(document)
 
 
 def test_unknown_keys_are_ignored() -> None:
@@ -51,7 +57,7 @@ def test_unknown_keys_are_ignored() -> None:
     document["later"] = {"a": 1}
     document["changes"][0]["later"] = True
     document["changes"][0]["after"]["later"] = True
-    Draft202012Validator(plan_json_schema()).validate(document)
+    validator().validate(document)
     read = Plan.from_json(resealed(document))
     assert read.changes == Plan.from_json(saved).changes
 
@@ -103,7 +109,7 @@ def test_an_object_without_a_name_is_refused(part: str) -> None:
 def test_another_major_version_is_refused() -> None:
     document = json.loads(render(small_plan(), "json"))
     document["format_version"] = "2.0"
-    assert not Draft202012Validator(plan_json_schema()).is_valid(document)
+    assert not validator().is_valid(document)
     with pytest.raises(PlanFileError, match=r"format 2\.0"):
         Plan.from_json(json.dumps(document))
 
