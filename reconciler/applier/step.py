@@ -58,7 +58,8 @@ class CloneSources:
 
     Args:
         backends: the connections of the catalogs that tables were cloned from, by name.
-        shared: where the data of other entries is, by ``locations.place``; None if a catalog cannot be read.
+        shared: where the data of other entries is, and the clones that these read from, by ``locations.place``; None
+            if a catalog or a clone cannot be read.
     """
 
     backends: Mapping[str, Backend] = field(default_factory=dict)

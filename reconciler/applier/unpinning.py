@@ -75,8 +75,10 @@ def _remove_tag(
         BackendError: it is worth trying again.
     """
     shared = target.sources.shared
-    if shared is None or locations.place(clone) in shared:
-        return False, "an entry may refer to the clone still"
+    if shared is None:
+        return False, "a catalog or a clone cannot be read, so another entry may need this one"
+    if locations.place(clone) in shared:
+        return False, "another entry has the clone, or a clone of it"
     catalog, _, table = origin.partition("/")
     if source is None:
         return False, f"the manifest has no catalog `{catalog}`"

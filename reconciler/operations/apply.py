@@ -14,7 +14,6 @@ from reconciler.applier.journal import Journal
 from reconciler.applier.live import load
 from reconciler.applier.report import ApplyReport, Event
 from reconciler.applier.step import NO_SOURCES, CloneSources
-from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
 from reconciler.model import display, locations, ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -34,7 +33,7 @@ from reconciler.operations.facts import ask_locations, links_to, problem_of
 from reconciler.operations.manifests import check_argument
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
-from reconciler.operations.unreferenced import shared_places, unreferenced_clones
+from reconciler.operations.unreferenced import dependents_of, shared_places, unreferenced_clones
 from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.integrity import PresentLocations, RecordedCatalog, check_catalogs, replan
@@ -133,9 +132,10 @@ def apply(
         table_counts = check_vanished(replanned, inputs, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(replanned, inputs, table_counts, connections, parallelism)
-        shared = shared_places(replanned, connections, parallelism)
-        with _sources_of_clones(manifest, replanned, connections) as backends:
-            sources = CloneSources(backends, shared)
+        with _around_clones(manifest, replanned, connections) as around:
+            dependents = {name: around[name] for name in dependents_of(replanned, manifest)}
+            shared = shared_places(replanned, {**connections, **dependents}, parallelism)
+            sources = CloneSources({name: connection.backend for name, connection in around.items()}, shared)
             report = carry_out(
                 replanned, plan, connections, parallelism, journal, on_event, stop, profile, sources=sources
             )
@@ -143,18 +143,19 @@ def apply(
 
 
 @contextmanager
-def _sources_of_clones(
+def _around_clones(
     manifest: Manifest, plan: Plan, connections: Mapping[str, Connection]
-) -> Iterator[Mapping[str, Backend]]:
-    """Yield the backends of those catalogs of the manifest in which ``plan`` removes tags of clones, by name.
+) -> Iterator[Mapping[str, Connection]]:
+    """Yield connections, with those to the sources of clones that ``plan`` leaves, and to what is made from these.
 
     Raises:
         ManifestError: a placeholder in the ``config`` of one has no value.
         CatalogError: a backend does not accept its configuration.
     """
-    named = {ownership.origin_of_clone(change.unpinned).partition("/")[0] for change in plan.changes}
-    with open_connections(manifest, (named & manifest.catalogs.keys()) - connections.keys()) as others:
-        yield {name: connection.backend for name, connection in {**connections, **others}.items()}
+    sources = {ownership.origin_of_clone(change.unpinned).partition("/")[0] for change in plan.changes}
+    named = (sources & manifest.catalogs.keys()) | dependents_of(plan, manifest)
+    with open_connections(manifest, named - connections.keys()) as others:
+        yield {**connections, **others}
 
 
 def _with_left_clones(manifest: Manifest, report: ApplyReport, shared: Collection[str] | None) -> ApplyReport:

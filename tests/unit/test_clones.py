@@ -1677,8 +1677,45 @@ def test_a_pin_stays_while_another_entry_has_the_data(world: World, capsys: pyte
     options = ("--format", "json", "--auto-approve", "--allow-mass-removal")
     ran = lancens(capsys, "apply", manifest.files[0], *options)
     [kept] = json.loads(ran.out.splitlines()[-1])["kept_tags"]
-    assert (kept["source"], kept["reason"]) == ("lake/features/users", "an entry may refer to the clone still")
+    assert (kept["source"], kept["reason"]) == ("lake/features/users", "another entry has the clone, or a clone of it")
     assert [kept["tag"]] == [*pins(world)]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_pin_stays_while_a_clone_of_the_clone_reads_the_data(world: World, ends: bool) -> None:
+    """The second clone is in a catalog in which the plan changes nothing; a third one reads from all three."""
+    others = {
+        "second": "prune: never\nclone: {from: preview, select: ['**/users']}",
+        "third": "prune: never\nclone: {from: second, select: ['**/users']}",
+    }
+    following = f"prune: never\n{FOLLOWING.replace('follow', 'pin: true, follow')}"
+    for catalogs in ({}, {"second": others["second"]}, others):
+        world.settle(lake="prune: never", preview=following, **catalogs)
+    old, before = place(world, "preview", USERS), pins(world)
+    world.catalog("second").remove_table(USERS)
+    move_tag(world, 3)
+    if ends:
+        following = following.replace("]", "], names: {features/users: other/users}").replace("never", "owned")
+        world.catalog("preview").insert_namespace(("other",), {})
+    manifest = world.manifest(lake="prune: never", preview=following, **others)
+    plan = reconciler.plan(manifest, select=["preview/**"], allow_mass_removal=True)
+    report = world.apply(manifest, plan, allow_mass_removal=True)
+    [kept] = report.kept_tags
+    assert (kept.reason, [*report.unreferenced]) == ("another entry has the clone, or a clone of it", [])
+    assert before.items() < pins(world).items()
+    third = place(world, "third", USERS)
+    assert lance.dataset(third).count_rows() == 5
+    assert old not in (place(world, "preview", ("other", "users") if ends else USERS), third)
+
+
+def test_a_pin_stays_while_a_mirror_has_the_data(world: World) -> None:
+    catalogs = {"lake": "prune: never", "preview": FOLLOWING.replace("follow", "pin: true, follow")}
+    manifest = world.settle(**catalogs, copy="mirror: {from: preview}")
+    before = pins(world)
+    move_tag(world, 3)
+    report = world.apply(manifest, reconciler.plan(manifest, select=["preview/**"]))
+    assert (len(report.kept_tags), len(report.unreferenced)) == (1, 0)
+    assert before.items() < pins(world).items()
 
 
 def test_the_pin_of_another_clone_at_the_place_stays(world: World) -> None:
