@@ -145,7 +145,7 @@ def _without_name(location: str, name: str) -> str:
         rest = location[start + 1 + len(name) :]
         if rest[:1] in ("", ".", "/"):
             return f"{location[: start + 1]}{display.ELLIPSIS}{rest}"
-        end = start + len(name)
+        end = start
     return location
 
 

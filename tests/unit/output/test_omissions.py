@@ -208,3 +208,23 @@ def test_a_place_that_holds_an_ellipsis_is_written_out() -> None:
     text, approves = comment_on(plan_of(made))
     assert approves
     assert "at `s3://…/t007`: `t007`" in text
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("s3://lake/{}/{}", "s3://lake/t007/…"),
+        ("s3://lake/{}/{}.lance", "s3://lake/t007/….lance"),
+        ("s3://lake/{}/{}_v2.lance", "s3://lake/…/t007_v2.lance"),
+        ("s3://{}x/{}x", "s3://t007x/t007x"),
+    ],
+)
+def test_the_last_segment_that_is_the_name_is_an_ellipsis(location: str, shown: str) -> None:
+    names = [f"t{at:03}" for at in range(12)]
+    made = [
+        change("lake", f"ns/{name}", Action.DECLARE_TABLE, None, view(location.format(name, name)), "")
+        for name in names
+    ]
+    text, approves = comment_on(plan_of(made))
+    assert approves
+    assert f"at `{shown}`: `t007`" in text
