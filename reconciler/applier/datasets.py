@@ -158,25 +158,30 @@ def ensure_clone(base: CloneBase, base_options: Mapping[str, str], options: Mapp
     if not base.pin:
         storage.write_clone(base, base_options, location, options)
         return
+    is_ours: list[bool] = []
     try:  # not before: the tag of another clone there has the same name
-        storage.write_clone(base, base_options, location, options, lambda: pin_base(base, base_options, location))
+        storage.write_clone(
+            base, base_options, location, options, lambda: is_ours.append(pin_base(base, base_options, location))
+        )
+        if is_ours == [False]:  # another run of the same plan may have failed meanwhile, and removed its tag
+            pin_base(base, base_options, location)
     except BackendError:
         left = storage.find_clone(location, options)
-        if isinstance(left, Storage) and left.kind is StorageKind.NOTHING:
+        if is_ours == [True] and isinstance(left, Storage) and left.kind is StorageKind.NOTHING:
             with suppress(BackendError):
                 storage.unpin_base(base.location, location, base_options)
         raise
 
 
-def pin_base(base: CloneBase, base_options: Mapping[str, str], location: str) -> None:
-    """Keep the base of the clone at ``location`` by a tag.
+def pin_base(base: CloneBase, base_options: Mapping[str, str], location: str) -> bool:
+    """Keep the base of the clone at ``location`` by a tag; return False if it is there.
 
     Raises:
         PermissionDeniedError: the credentials may not write there.
         BackendError: as ``storage.pin_base``.
     """
     try:
-        storage.pin_base(base, location, base_options)
+        return storage.pin_base(base, location, base_options)
     except PermissionDeniedError as error:
         raise PermissionDeniedError(
             f"`pin` needs credentials that may set the tag {storage.pin_of(location)} at "

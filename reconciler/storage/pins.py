@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from reconciler.model import locations
 from reconciler.model.clones import CloneBase
-from reconciler.model.errors import ConcurrentModificationError
+from reconciler.model.errors import ConcurrentModificationError, TableAlreadyExistsError
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import PIN, TagTarget
 from reconciler.storage.cloning import expect_base
@@ -22,8 +22,8 @@ def pin_of(target: str) -> str:
     return f"{PIN}{hashlib.sha256(locations.normalise(target).encode()).hexdigest()[:_DIGITS]}"
 
 
-def pin_base(base: CloneBase, target: str, options: Mapping[str, str]) -> None:
-    """Tag the version of a base, so that no clean-up removes the files of its clone; done already is no error.
+def pin_base(base: CloneBase, target: str, options: Mapping[str, str]) -> bool:
+    """Tag the version of a base, so that no clean-up removes the files of its clone; return False if it has the tag.
 
     Args:
         base: the version.
@@ -35,12 +35,27 @@ def pin_base(base: CloneBase, target: str, options: Mapping[str, str]) -> None:
         BackendError: see :func:`write_tags`.
     """
     expect_base(base, options)
-    write_tags(base.location, {pin_of(target): str(TagTarget(base.version, base.branch))}, options)
+    name, to = pin_of(target), str(TagTarget(base.version, base.branch))
+    is_new = not _has_tag(base, name, to, options)
+    try:
+        if is_new:
+            write_tags(base.location, {name: to}, options)
+    except TableAlreadyExistsError:
+        if not _has_tag(base, name, to, options):
+            raise
+        is_new = False  # another run of the same plan has just set it
     try:
         expect_base(base, options)
     except ConcurrentModificationError:
-        unpin_base(base.location, target, options)
+        if is_new:
+            unpin_base(base.location, target, options)
         raise
+    return is_new
+
+
+def _has_tag(base: CloneBase, name: str, to: str, options: Mapping[str, str]) -> bool:
+    found = find_tags(base.location, options, {}, [name])
+    return not isinstance(found, Storage) and found.there.get(name) == to
 
 
 def unpin_base(location: str, target: str, options: Mapping[str, str]) -> bool:

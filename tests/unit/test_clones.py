@@ -21,7 +21,7 @@ from reconciler.applier.report import unreferenced_lines
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
-from reconciler.model.clones import CloneProblem, CloneRefusal
+from reconciler.model.clones import CloneBase, CloneProblem, CloneRefusal
 from reconciler.model.errors import (
     ManifestError,
     PermissionDeniedError,
@@ -29,6 +29,7 @@ from reconciler.model.errors import (
     SafetyError,
     ServiceUnavailableError,
     StalePlanError,
+    TableAlreadyExistsError,
 )
 from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY, MANIFEST_ID, MIRROR, POLICY
@@ -40,6 +41,7 @@ from reconciler.operations.release import plan_release, release
 from reconciler.output import render
 from reconciler.planner.plan import Plan
 from reconciler.storage import cloning
+from reconciler.storage.tags import write_tags
 from tests.cli.running import lancens
 from tests.plans import assert_blocked, blocked, resealed
 from tests.unit.applier.world import Crash
@@ -1516,6 +1518,44 @@ def test_a_clone_that_cannot_be_written_leaves_no_pin(world: World, monkeypatch:
     report = reconciler.apply(reconciler.plan(before[0]), before[0], journal=world.folder / "journal")
     assert "403" in [result.message for result in report.results]
     assert files(world.folder / "lake") == before[1]
+
+
+def test_two_runs_at_once_pin_a_base_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other run sets the tag between this one's look and its write, and then fails, and removes it."""
+    write = storage.write_clone
+    fails = [True, False, False]
+
+    def late(location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+        write_tags(location, targets, options)
+        if fails.pop(0):
+            raise TableAlreadyExistsError("the tag exists already")
+
+    def unpinned(base: CloneBase, options: Any, target: str, *rest: Any) -> None:
+        write(base, options, target, *rest)
+        storage.unpin_base(base.location, target, options)
+
+    manifest = world.manifest(lake="prune: never", preview=PINNED)
+    with monkeypatch.context() as patch:
+        patch.setattr("reconciler.storage.pins.write_tags", late)
+        patch.setattr(storage, "write_clone", unpinned)
+        world.apply(manifest)
+    assert pins(world) == {storage.pin_of(place(world, "preview", USERS)): 2}
+
+
+def test_a_run_that_fails_leaves_the_tag_of_another_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ServiceUnavailableError("down")
+
+    manifest = world.manifest(lake="prune: never", preview=PINNED)
+    plan = reconciler.plan(manifest)
+    [change] = [change for change in plan.changes if change.clone is not None]
+    assert change.clone is not None
+    storage.pin_base(change.clone, change.destination or "", {})
+    before = pins(world)
+    with monkeypatch.context() as patch:
+        patch.setattr(cloning, "commit_clone", fail)
+        assert not reconciler.apply(plan, manifest, journal=world.folder / "journal").ok
+    assert pins(world) == before != {}
 
 
 @pytest.mark.parametrize("is_denied", [False, True])
