@@ -133,8 +133,10 @@ def apply(
         if not allow_mass_removal:
             _check_counts(replanned, inputs, table_counts, connections, parallelism)
         with _around_clones(manifest, replanned, connections) as around:
-            dependents = {name: around[name] for name in dependents_of(replanned, manifest)}
-            shared = shared_places(replanned, {**connections, **dependents}, parallelism)
+            made = dependents_of(replanned, manifest)
+            shared = shared_places(
+                replanned, {**connections, **{name: around[name] for name in made}}, made, parallelism
+            )
             sources = CloneSources({name: connection.backend for name, connection in around.items()}, shared)
             report = carry_out(
                 replanned, plan, connections, parallelism, journal, on_event, stop, profile, sources=sources

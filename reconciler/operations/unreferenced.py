@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from reconciler import storage
 from reconciler.applier.report import ChangeResult
+from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
-from reconciler.model.errors import CatalogError
-from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import BackendError, CatalogError
+from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection, read_all
 from reconciler.planner.mirrors import with_sources
@@ -23,11 +25,14 @@ def dependents_of(plan: Plan, manifest: Manifest) -> frozenset[str]:
     return frozenset(name for name in desired if left and not left.isdisjoint(with_sources(desired, [name])))
 
 
-def shared_places(plan: Plan, connections: Mapping[str, Connection], parallelism: int) -> Collection[str] | None:
+def shared_places(
+    plan: Plan, connections: Mapping[str, Connection], dependents: Collection[str], parallelism: int
+) -> Collection[str] | None:
     """Return what the entries need that stay or come when ``plan`` takes entries from clones.
 
     That is where their data is, and those of the clones left that clones of theirs read from, in the form of
-    ``locations.place``. None if a catalog or a clone cannot be read: an entry may need any of them.
+    ``locations.place``. None if a catalog or a clone cannot be read: an entry may need any of them. ``dependents`` are
+    from :func:`dependents_of`.
     """
     left = [change.left_clone for change in plan.changes if change.left_clone]
     if not left:
@@ -39,28 +44,45 @@ def shared_places(plan: Plan, connections: Mapping[str, Connection], parallelism
     except CatalogError:
         return None
     tables = dict[tuple[str, Identifier], str | None]()
+    made_elsewhere = connections.keys() - dependents
     clones = dict[tuple[str, Identifier], LiveTable]()
     for catalog, live in zip(connections, snapshots, strict=True):
         tables |= {(catalog, table.id): table.location for table in live.tables.values()}
-        clones |= {(catalog, table.id): table for table in live.tables.values() if _is_clone_in(connections, table)}
+        clones |= {
+            (catalog, table.id): table
+            for table in live.tables.values()
+            if (origin := _cloned_catalog(table)) and origin not in made_elsewhere
+        }
     for change in plan.changes:
         if change.kind == "table":
             name = connections[change.catalog].backend.table_id(change.moved_from or change.identifier)
             tables[change.catalog, name] = change.destination
     places = {locations.place(location) for location in tables.values() if location is not None}
     resolved = dict(zip(storage.resolve_locations(left), map(locations.place, left), strict=True))
-    for (catalog, name), clone in clones.items():
-        if locations.same(tables[catalog, name], clone.location):
-            found = storage.probe(clone.location, connections[catalog].backend.table_storage_options(clone))
-            if found.kind in (StorageKind.DENIED, StorageKind.UNKNOWN) and not found.elsewhere:
-                return None
-            places |= {resolved[read] for read in storage.resolve_locations(found.elsewhere) if read in resolved}
+    staying = [
+        (connections[catalog].backend, clone)
+        for (catalog, name), clone in clones.items()
+        if locations.same(tables[catalog, name], clone.location)
+    ]
+    try:
+        contents = in_parallel(_data_of, staying, parallelism)
+    except BackendError:  # of a service that has no credentials for the data
+        return None
+    for found in contents:
+        if found.kind in (StorageKind.DENIED, StorageKind.UNKNOWN) and not found.elsewhere:
+            return None
+        places |= {resolved[read] for read in storage.resolve_locations(found.elsewhere) if read in resolved}
     return frozenset(places)
 
 
-def _is_clone_in(connections: Mapping[str, Connection], table: LiveTable) -> bool:
-    """Return whether an entry has a clone of a table of one of the catalogs."""
-    return ownership.origin_of_clone(ownership.clone_of(table.properties)).partition("/")[0] in connections
+def _data_of(entry: tuple[Backend, LiveTable]) -> Storage:
+    backend, table = entry
+    return storage.probe(table.location, backend.table_storage_options(table))
+
+
+def _cloned_catalog(table: LiveTable) -> str:
+    """Return the catalog that the data of an entry was cloned from; an empty text for no clone."""
+    return ownership.origin_of_clone(ownership.clone_of(table.properties)).partition("/")[0]
 
 
 def unreferenced_clones(results: Sequence[ChangeResult], shared: Collection[str] | None) -> tuple[str, ...]:
