@@ -39,7 +39,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
-from reconciler.planner.entries import Action
+from reconciler.planner.entries import Action, Change
 from reconciler.planner.facts import has_true_request
 
 _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_LOCATION}))
@@ -128,10 +128,22 @@ def _write_clone(target: Target[LiveTable], base: CloneBase) -> str:
     location = _location_to_request(target)
     if location is None or origin is None:
         raise InvalidInputError("a clone needs a location, and the table that it is made of")
+    if target.change.action is Action.RELOCATE_TABLE:
+        _expect_unwritten(target.change, backend.storage_options(), location)
     ensure_clone(base, backend.base_options[origin.catalog], backend.storage_options(), location)
     if target.change.after_columns is not None:
         evolve_dataset(target.change, backend.storage_options(), location)
     return location
+
+
+def _expect_unwritten(change: Change, options: Mapping[str, str], location: str) -> None:
+    """Raise TableAlreadyExistsError if others wrote to the clone at ``location``: an entry had it, and left it."""
+    found, own = storage.find_clone(location, options), sum(field.path.startswith("schema.") for field in change.fields)
+    if isinstance(found, storage.FoundClone) and found.written > own:
+        raise TableAlreadyExistsError(
+            f"{locations.redact(location)} holds an earlier clone of this version, which others have written to; "
+            "give the table another name by `names`, or move the tag to a later version"
+        )
 
 
 def _pin_found_clone(target: Target[LiveTable], live: LiveTable) -> None:

@@ -1190,6 +1190,21 @@ def test_no_clone_that_was_left_is_used_again(world: World, impl: str) -> None:
     assert [shown.address for shown in list_tables(manifest, ["preview/**"])[0]] == ["preview/top"]
 
 
+def test_a_clone_that_was_left_and_written_to_is_not_used_once_its_name_is_made_again(world: World) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    move_tag(world, 3)
+    world.apply(manifest)
+    append(place(world, "preview", USERS), 100)
+    world.catalog("preview").remove_table(USERS)
+    move_tag(world, 2)
+    world.apply(manifest)
+    before = world.catalog("preview").load_table(USERS)
+    move_tag(world, 3)
+    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=world.folder / "journal")
+    assert "holds an earlier clone of this version, which others have written to" in report.results[0].message
+    assert world.catalog("preview").load_table(USERS) == before
+
+
 def test_a_base_that_was_rebuilt_with_the_same_number_is_another_version(world: World) -> None:
     manifest = world.settle(lake="prune: never", preview=FOLLOWING)
     source = place(world, "lake", USERS)
