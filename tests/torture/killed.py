@@ -164,8 +164,10 @@ def _kill_maintain(play: Play, ready: Workers, end: _End, parallelism: int) -> N
     if play.wanted.upkeep:
         line = ["maintain", _MANIFEST, "--auto-approve", "--journal=journal", f"--parallelism={parallelism}"]
         lives = 1 + int(end.where * _MAINTAIN_CALLS)
-        run = ready.run(play.room.folder, [*line, *_variables(play)], lives=lives, counted=True, number=end.number)
-        expect_true(run.ended(), end.number, play)
+        with play.upkeep():
+            run = ready.run(play.room.folder, [*line, *_variables(play)], lives=lives, counted=True, number=end.number)
+            ended = run.ended()
+        expect_true(ended, end.number, play)
 
 
 def _saved(play: Play, ready: Workers) -> Path:

@@ -217,6 +217,18 @@ class Play:
         self.expect_files()
         self.storage = self.storage and Storage(self.target.data(self.room))
 
+    @contextmanager
+    def upkeep(self) -> Iterator[None]:
+        """Check that jobs which are ended midway change no row and no column, and know the versions that they leave."""
+        before = self._rows_of_datasets()
+        yield
+        if (left := self._rows_of_datasets()) != before:
+            raise Violation(f"changed by maintain: {difference(before, left)}")
+        self.storage = self.storage and Storage(self.target.data(self.room))
+
+    def _rows_of_datasets(self) -> Mapping[str, Any]:
+        return {key: held for key, held in self._rows().items() if isinstance(held, Mapping)}
+
     def _jobs(self, manifest: Manifest) -> Plan:
         return within(lambda: plan_maintenance(manifest))
 
