@@ -56,7 +56,9 @@ check: lint types unit
 	$(BIN)/pytest tests/cli/test_examples.py::test_the_demo_ends_in_no_changes
 
 ## make test       lint, strict types, and every test, on real servers
-test: clean-reports lint types unit servers durations
+test: clean-reports lint
+	@$(MAKE) --no-print-directory --jobs=2 types prepared
+	@$(MAKE) --no-print-directory unit servers durations
 
 # Reports of each run of pytest, and where lines are counted those, have its name, since two may run at once.
 REPORTS = build/tests
@@ -91,8 +93,12 @@ unit: $(INSTALLED)
 		$(if $(COUNTED),--cov --cov-report=) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
 ## make servers    the tests on servers, folder by folder; ONLY="glue hive" names some, WORKERS=2 runs two at once
-servers: $(INSTALLED) $(PEERS) $(CLASSES)
+servers: $(INSTALLED) prepared
 	@$(BIN)/python -m tests.folders $(if $(WORKERS),--workers $(WORKERS)) $(if $(COUNTED),--counted) $(ONLY)
+
+# Preparing classes uses one core at a time, as do types: `make test` runs them side by side.
+.PHONY: prepared
+prepared: $(PEERS) $(CLASSES)
 
 # Spark and the servers start in half of the CPU seconds where their classes are prepared.
 $(VENV)/spark-classes.jsa: $(INSTALLED)

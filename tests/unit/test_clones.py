@@ -387,7 +387,6 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int) -> Callable[[], int]
 
 
 @pytest.mark.end_to_end
-@pytest.mark.end_to_end
 def test_killed_before_or_after_any_write_the_next_run_ends_as_one_that_was_not(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
