@@ -26,7 +26,7 @@ from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY
 from tests.soak import count, seeded
 from tests.writing import blocks_of, write_manifest
 
-TABLES = count(6, 200)
+TABLES = count(3, 200)
 ROWS = 1000
 
 

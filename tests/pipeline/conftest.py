@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 PLUGINS = Path(__file__).with_name("plugins")
 """A folder as pip would make it: backends of the tests' own, which the processes of Spark find as well."""
 
+DAEMON = Path(__file__).with_name("daemon")
+"""The folder of the daemon of ``PRELOADED``."""
+PRELOADED: Mapping[str, str] = {"spark.python.daemon.module": "preloaded_daemon"}
+"""A worker imports for two seconds of CPU, and tests end many of them."""
+
 SETTINGS: Mapping[str, str] = {"spark.sql.shuffle.partitions": "2"}
 SECRET_SETTINGS: Mapping[str, str] = {
     "spark.hadoop.fs.s3a.secret.key": "hadoop-secret-31",
@@ -27,10 +32,9 @@ SECRET_SETTINGS: Mapping[str, str] = {
 }
 """Settings of the shared session that nobody may read on a command line, and that are hard to hand over."""
 _CHEAP: Mapping[str, str] = {
-    # Planning each stage anew takes a seventh of an audit here. Servers, clusters and sessions of commands do it.
+    # Planning each stage anew takes a seventh of an audit here. Servers and sessions of commands do it.
     "spark.sql.adaptive.enabled": "false",
-    # A worker imports for two seconds of CPU, and tests end many of them.
-    "spark.python.daemon.module": "preloaded_daemon",
+    **PRELOADED,
 }
 
 
@@ -58,7 +62,8 @@ def java() -> None:
 def plugins() -> Iterator[None]:
     """Let this process and those of Spark find the backends of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(PLUGINS), os.environ.get("PYTHONPATH")])))
+        places = [str(PLUGINS), str(DAEMON), os.environ.get("PYTHONPATH")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
         patch.syspath_prepend(str(PLUGINS))
         yield
 

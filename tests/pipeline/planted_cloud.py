@@ -20,6 +20,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.ownership import MANAGED_BY
 from tests.pipeline.planted import DEFECTS, NAME, ODD, Catalog, Planted, Prototypes, tree_of
 from tests.servers.glue import GlueServer
+from tests.soak import count
 
 __all__ = ["Cloud", "plant_in_cloud", "writing"]
 
@@ -87,9 +88,11 @@ def plant_in_cloud(folder: Path, cloud: Cloud, datasets: int) -> Planted:
     lake = Catalog("lake", folder / "lake", (("sales",), ("ml",)), prototypes, planted)
     prod = Catalog("prod", folder / "warehouse", (("crm",), ("web",)), prototypes, planted)
     uses = max(1, datasets // 200)
-    for catalog in (lake, prod):
+    kinds = [*ODD, *(defect for defect in DEFECTS if defect not in _ON_DISKS)]
+    step = count(2, 1)  # a sample has each kind in one of the catalogs; on a disk it is in both
+    for number, catalog in enumerate((lake, prod)):
         for _ in range(uses):
-            for put in (*ODD, *(defect for defect in DEFECTS if defect not in _ON_DISKS)):
+            for put in kinds[number % step :: step]:
                 put(catalog)
     while planted.datasets < datasets - uses:
         lake.sound()

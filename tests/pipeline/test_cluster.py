@@ -16,11 +16,11 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from tests.catalogs.maintained import fingerprint, manifest_of, needy
 from tests.cli.running import shell
-from tests.pipeline.conftest import PLUGINS
+from tests.pipeline.conftest import DAEMON, PLUGINS, PRELOADED
 from tests.servers.process import HUNG_SECONDS
 from tests.servers.spark_classes import JAVA_OPTIONS
 from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
-from tests.soak import in_full
+from tests.soak import count, in_full
 from tests.writing import write_manifest
 
 JOB = """\
@@ -68,8 +68,15 @@ SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    "spark.sql.shuffle.partitions": "2",
 }
-HERE = {"spark.pyspark.python": sys.executable}
+HERE = {
+    **PRELOADED,
+    "spark.executorEnv.PYTHONPATH": str(DAEMON),
+    "spark.pyspark.python": sys.executable,
+    "spark.sql.adaptive.enabled": "false",
+}
+EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "deploy.worker.Worker"
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +123,15 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Sub
     place = needy(folder / "lake/a.lance")
     before = (fingerprint(place), lance.dataset(place).version)
     upkeep = write_manifest(folder, manifest_of(["a"], {"compact": {"max_small_fragments": 5, "target_rows": 100}}))
-    audited = troubled(folder / "audited", "CoarseGrainedExecutorBackend")
+    audited = troubled(folder / "audited", EXECUTOR)
     lake = DirBackend(root=str(audited.with_name("lake")))
     for namespace in ("a", "b", "c"):
         lance.write_dataset(pa.table({"id": [1]}), lake.default_location((namespace, "t7")))
     paths = [
         troubled(folder / "well"),
-        troubled(folder / "executor", "CoarseGrainedExecutorBackend"),
-        troubled(folder / "worker", "deploy.worker.Worker"),
+        troubled(folder / "worker", WORKER),  # with its executor
+        # Under the audit, too, an executor dies in a scan; another takes seconds to start.
+        *(troubled(folder / f"executor{number}", EXECUTOR) for number in range(count(0, 1))),
     ]
     (folder / "job.py").write_text(JOB)
     # What executors lack of Python's modules is sent to them; theirs is the Python that has lancens.
@@ -148,8 +156,7 @@ def test_plans_are_right_whatever_dies(submitted: Submitted) -> None:
     plans = [line for line in submitted.lines if line.startswith("plan of")]
     assert plans == [f"plan of {path} 5 True" for path in paths]
     reads = [len(list((path.parent / "log/b").iterdir())) for path in paths]
-    assert reads[0] < reads[1]
-    assert reads[0] < reads[2]
+    assert reads[0] < min(reads[1:])
 
 
 def test_an_audit_with_a_history_is_whole_whatever_dies(submitted: Submitted) -> None:

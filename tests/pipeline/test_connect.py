@@ -16,7 +16,7 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from tests.catalogs.maintained import fingerprint, manifest_of, needy
 from tests.cli.running import Ran, lancens, shell
-from tests.pipeline.conftest import SETTINGS
+from tests.pipeline.conftest import DAEMON, PRELOADED, SETTINGS
 from tests.servers.spark_cluster import spark_connect
 from tests.soak import count, in_full, sampled
 from tests.writing import write_manifest
@@ -24,7 +24,8 @@ from tests.writing import write_manifest
 
 @pytest.fixture(scope="module")
 def server(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with spark_connect(tmp_path_factory.mktemp("connect"), SETTINGS) as url:
+    settings = {**SETTINGS, **PRELOADED}
+    with spark_connect(tmp_path_factory.mktemp("connect"), settings, python_path=str(DAEMON)) as url:
         yield url
 
 

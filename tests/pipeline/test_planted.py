@@ -22,9 +22,9 @@ ISOLATED = (sys.executable, "-I", "-c", "from reconciler.cli import main; main()
 
 QUERY = """\
 from reconciler.cli import main
-from reconciler.spark import register, spark_session
+from reconciler.spark import SparkOptions, register, spark_session
 
-with spark_session() as spark:
+with spark_session(SparkOptions("local[1]", {"spark.sql.shuffle.partitions": "1"})) as spark:
     register(spark)
     tables = spark.read.format("lancens").option("manifest", "lancens.yaml").load()
     print([row.name for row in tables.collect()], flush=True)

@@ -23,7 +23,7 @@ from tests.soak import count
 
 pytestmark = pytest.mark.soak
 
-DATASETS = count(80, 2_000)
+DATASETS = count(40, 2_000)
 AUDITS_OF_WHAT_IS_WRITTEN = count(2, 100)
 
 

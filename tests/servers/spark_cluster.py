@@ -71,10 +71,12 @@ def _environment() -> dict[str, str]:
 
 
 @contextmanager
-def spark_connect(folder: Path, settings: Mapping[str, str], python: str = sys.executable) -> Iterator[str]:
+def spark_connect(
+    folder: Path, settings: Mapping[str, str], python: str = sys.executable, python_path: str = ""
+) -> Iterator[str]:
     """Run a Spark Connect server on two cores for the block, and give its URL; its log is in ``folder``.
 
-    ``settings`` are more of Spark's configuration, and ``python`` is what its workers run in.
+    ``settings`` are more of Spark's configuration, and ``python`` is what its workers run in, with ``python_path``.
     """
     port, log = free_port(), folder / "connect.log"
     given = {
@@ -89,7 +91,7 @@ def spark_connect(folder: Path, settings: Mapping[str, str], python: str = sys.e
         [str(HOME / "bin/spark-submit"), "--class", _CONNECT, "--master", "local[2]", *options],
         log,
         lambda: "Spark Connect server started" in log.read_text("utf-8", "replace"),
-        environment={**_environment(), "PYSPARK_PYTHON": python},
+        environment={**_environment(), "PYSPARK_PYTHON": python, "PYTHONPATH": python_path},
         directory=folder,
     )
     with ready:

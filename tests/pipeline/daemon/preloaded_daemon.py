@@ -10,7 +10,8 @@ for place in [place for place in sys.path_importer_cache if ".zip" in place]:
     del sys.path_importer_cache[place]
 
 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # nothing was opened yet
-for module in ("pandas", "lance", "pyspark.sql.pandas.serializers", "reconciler.pipeline.engine", "troubled_backend"):
+_USED = ("pandas", "lance", "pyspark.sql.pandas.serializers", "reconciler.pipeline.engine", "reconciler.backends.dir")
+for module in _USED:
     importlib.import_module(module)
 
 if __name__ == "__main__":
