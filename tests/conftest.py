@@ -30,6 +30,9 @@ settings.load_profile("soak" if os.environ.get("LANCENS_SOAK") else "sample")
 
 os.environ.update(driver_environment())
 
+# Collecting and drawing make many objects that stay, and little garbage.
+gc.set_threshold(20_000, 10, 10)
+
 # What tests write need not outlast them, and on a disk they wait for it. A container's memory is often small.
 _MEMORY, _ROOM = Path("/dev/shm"), 4 * 2**30
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM:
