@@ -45,12 +45,22 @@ SAFEGUARD = Safeguard("gc.enabled", "false", "a clean-up would delete the data",
 safeguards = st.sampled_from([None, SAFEGUARD])
 option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
 
+# What is drawn many times is made once: to make a strategy anew takes longer than to draw from it.
+_booleans, _chances = st.booleans(), st.integers(0, 4)
+_no_protection = st.sampled_from([None, False])
+_places_or_none = st.none() | places
+_up_to_six, _up_to_three = (st.lists(identifiers, max_size=most, unique=True) for most in (6, 3))
+_prunes = st.sampled_from(Prune)
+_key_sets = st.sets(st.sampled_from(["tier", "team"]))
+_teams = st.sampled_from([OWNER, OTHER])
+_switched_off, _purges = st.sampled_from([None, "false"]), st.sampled_from([None, None, "TRUE", "false"])
+
 
 @st.composite
 def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
-    if draw(st.integers(0, 4)) == 0:
-        return DesiredTable(identifier, at(), absent=True, protect=draw(st.sampled_from([None, False])))
-    location = draw(st.none() | places)
+    if draw(_chances) == 0:
+        return DesiredTable(identifier, at(), absent=True, protect=draw(_no_protection))
+    location = draw(_places_or_none)
     # Without a look at storage tables move freely between the shelves, which hold no data.
     return DesiredTable(identifier, at(), draw(properties), location, probe=False, protect=draw(protections))
 
@@ -74,51 +84,52 @@ patterns = st.sampled_from(["**", "a/**", "**/b", "*/?", "c"])
 policies = st.builds(
     lambda pattern, properties: DesiredPolicy(pattern, Scope((pattern,)), at(), properties), patterns, properties
 )
+_up_to_two_policies = st.lists(policies, max_size=2)
 
 
 @st.composite
 def manifests(draw: st.DrawFn) -> DesiredCatalog:
-    tables = [draw(table_blocks(identifier)) for identifier in draw(st.lists(identifiers, max_size=6, unique=True))]
+    tables = [draw(table_blocks(identifier)) for identifier in draw(_up_to_six)]
     parents = {table.id[:depth] for table in tables for depth in range(1, len(table.id))}
-    claimed = draw(st.lists(identifiers, max_size=3, unique=True))
+    claimed = draw(_up_to_three)
     claims = [
         DesiredNamespace(
             identifier,
             at(),
             draw(properties),
             True,
-            identifier not in parents and draw(st.booleans()),
+            identifier not in parents and draw(_booleans),
             draw(protections),
         )
         for identifier in claimed
     ]
     absent = {claim.id for claim in claims if claim.absent}
     assume(not any(other[:depth] in absent for other in claimed for depth in range(1, len(other))))
-    wanted = desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
-    return replace(wanted, policies=tuple(draw(st.lists(policies, max_size=2))))
+    wanted = desired(*tables, *claims, prune=draw(_prunes))
+    return replace(wanted, policies=tuple(draw(_up_to_two_policies)))
 
 
 @st.composite
 def catalogs(draw: st.DrawFn) -> Snapshot:
-    tables = draw(st.lists(identifiers, max_size=6, unique=True))
-    extra = draw(st.lists(identifiers, max_size=3, unique=True))
+    tables = draw(_up_to_six)
+    extra = draw(_up_to_three)
     ancestors = {one[:depth] for one in [*tables, *extra] for depth in range(1, len(one))}
 
     def marked() -> dict[str, str]:
-        return marks(draw(properties), draw(owners), protect=draw(st.booleans()) and draw(st.booleans()))
+        return marks(draw(properties), draw(owners), protect=draw(_booleans) and draw(_booleans))
 
     def by_policy() -> dict[str, str]:
         found = marked()
-        if ownership.MANAGED_BY in found or draw(st.booleans()):
+        if ownership.MANAGED_BY in found or draw(_booleans):
             return found
-        keys = ownership.encode_keys(draw(st.sets(st.sampled_from(["tier", "team"]))))
-        return {**found, ownership.KEYS: keys, ownership.POLICY: draw(st.sampled_from([OWNER, OTHER]))}
+        keys = ownership.encode_keys(draw(_key_sets))
+        return {**found, ownership.KEYS: keys, ownership.POLICY: draw(_teams)}
 
     def noted() -> dict[str, str]:
-        asked, chosen, said = draw(st.none() | places), draw(st.none() | places), draw(st.sampled_from([None, "false"]))
+        asked, chosen, said = draw(_places_or_none), draw(_places_or_none), draw(_switched_off)
         found = {ownership.REQUESTED_LOCATION: asked, ownership.CHOSEN_LOCATION: chosen, SAFEGUARD.key: said}
-        found["purge"] = draw(st.sampled_from([None, None, "TRUE", "false"]))
-        return {key: value for key, value in found.items() if value is not None} if draw(st.booleans()) else {}
+        found["purge"] = draw(_purges)
+        return {key: value for key, value in found.items() if value is not None} if draw(_booleans) else {}
 
     return Snapshot(
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
@@ -157,11 +168,14 @@ def mirrors(draw: st.DrawFn, wanted: DesiredCatalog, live: Snapshot, of: str) ->
 
 @st.composite
 def defaults(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
-    return DesiredTable(identifier, at(), draw(properties), probe=draw(st.booleans()), protect=draw(protections))
+    return DesiredTable(identifier, at(), draw(properties), probe=draw(_booleans), protect=draw(protections))
+
+
+_catalogs, _manifests = catalogs(), manifests()
 
 
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[DesiredCatalog, Snapshot]:
     """Return what is wanted, with moves, and what is there."""
-    live = draw(catalogs())
-    return draw(moves(draw(manifests()), live)), live
+    live = draw(_catalogs)
+    return draw(moves(draw(_manifests), live)), live

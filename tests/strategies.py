@@ -86,6 +86,9 @@ columns = st.builds(
     metadata=st.dictionaries(_ordinary, hostile_text, max_size=1),
 )
 _columns = st.none() | st.lists(columns, max_size=4, unique_by=lambda column: column.name).map(tuple)
+# What is drawn many times is made once: to make a strategy anew takes longer than to draw from it.
+_managers = st.none() | st.just("store/lake") | hostile_text
+_booleans = st.booleans()
 
 
 @st.composite
@@ -94,14 +97,16 @@ def views(draw: st.DrawFn, kind: Kind = "table") -> ObjectView:
     properties = draw(_properties)
     return ObjectView(
         location=draw(locations) if kind == "table" else None,
-        managed_by=draw(st.none() | st.just("store/lake") | hostile_text),
-        protect=draw(st.booleans()),
+        managed_by=draw(_managers),
+        protect=draw(_booleans),
         keys=tuple(sorted(properties)),
         properties=properties,
         columns=draw(_columns) if kind == "table" else None,
     )
 
 
+_VIEWS: dict[Kind, st.SearchStrategy[ObjectView]] = {"table": views("table"), "namespace": views("namespace")}
+_views_or_none = {kind: st.none() | of_kind for kind, of_kind in _VIEWS.items()}
 _sources = st.none() | st.builds(Source, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
 _texts = st.sampled_from(("lake/t", "/data/t.lance")) | hostile_text
 _BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
@@ -112,13 +117,19 @@ _BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     Mapping[str, str]: st.dictionaries(_texts, _texts, max_size=3),
 }
 _BY_NAME = {name: _BY_TYPE[kind] for name, kind in get_type_hints(Params).items()}
+_param_names = st.lists(st.sampled_from(sorted(_BY_NAME)), max_size=8, unique=True)
+_actions, _codes = st.sampled_from(Action), st.sampled_from(ReasonCode)
+_refused = st.sampled_from((Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE, Action.RELOCATE_TABLE))
 
 
 @st.composite
 def _params(draw: st.DrawFn) -> Params:
     """Draw some parameters of the words; all of them would be most of what a plan costs to draw."""
-    names = draw(st.lists(st.sampled_from(sorted(_BY_NAME)), max_size=8, unique=True))
-    return cast(Params, {name: draw(_BY_NAME[name]) for name in names})
+    return cast(Params, {name: draw(_BY_NAME[name]) for name in draw(_param_names)})
+
+
+_some_params = _params()
+_details = st.just("") | hostile_text
 
 
 def _kind_of(action: Action) -> Kind:
@@ -128,11 +139,11 @@ def _kind_of(action: Action) -> Kind:
 @st.composite
 def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Change:
     """Draw a change whose views fit its action; nothing is promised about its place among others."""
-    action = draw(st.sampled_from(Action))
+    action = draw(_actions)
     kind = _kind_of(action)
     creates = action in (Action.CREATE_NAMESPACE, Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
-    before = None if creates else draw(views(kind))
-    after = None if action.removes else draw(views(kind))
+    before = None if creates else draw(_VIEWS[kind])
+    after = None if action.removes else draw(_VIEWS[kind])
     return Change(
         catalog=draw(catalogs),
         kind=kind,
@@ -141,8 +152,8 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
         before=before,
         after=after,
         fields=field_changes(before, after, "lake/t"),
-        code=draw(st.sampled_from(ReasonCode)),
-        params=draw(_params()),
+        code=draw(_codes),
+        params=draw(_some_params),
         source=draw(_sources),
     )
 
@@ -150,14 +161,14 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
 @st.composite
 def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Protection:
     """Draw a protected object."""
-    would = draw(st.sampled_from((Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE, Action.RELOCATE_TABLE)))
+    would = draw(_refused)
     return Protection(
         catalog=draw(catalogs),
         kind=_kind_of(would),
         identifier=draw(identifiers),
         would=would,
-        code=draw(st.sampled_from(ReasonCode)),
-        params=draw(_params()),
+        code=draw(_codes),
+        params=draw(_some_params),
         source=draw(_sources),
     )
 
@@ -165,57 +176,67 @@ def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -
 @st.composite
 def blocked_objects(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Blocked:
     """Draw an object that cannot be planned."""
-    kind = _kind_of(draw(st.sampled_from(Action)))
+    kind = _kind_of(draw(_actions))
     return Blocked(
         catalog=draw(catalogs),
         kind=kind,
         identifier=draw(identifiers),
-        code=draw(st.sampled_from(ReasonCode)),
-        params=draw(_params()),
+        code=draw(_codes),
+        params=draw(_some_params),
         source=draw(_sources),
-        before=draw(st.none() | views(kind)),
-        detail=draw(st.just("") | hostile_text),
+        before=draw(_views_or_none[kind]),
+        detail=draw(_details),
     )
+
+
+_counts = st.integers(0, 10_000)
+_impls = st.just("dir") | hostile_text
+_files = st.lists(names, max_size=2).map(tuple)
+_given = st.dictionaries(names, names, max_size=2)
+_changes = changes()
+_lists_of_changes = st.lists(_changes, max_size=2)
+_lists_of_blocked = st.lists(blocked_objects(), max_size=2)
+_lists_of_guards = st.lists(guards(), max_size=2)
+_lists_of_notes = st.lists(
+    st.builds(Note, catalog=names, code=st.sampled_from(NoteCode), params=_some_params), max_size=2
+)
 
 
 @st.composite
 def plans(draw: st.DrawFn, max_changes: int = 4) -> Plan:
     """Draw a plan that can be shown and saved; its changes depend on changes before them."""
-    drawn = draw(st.lists(changes(), max_size=max_changes))
+    drawn = draw(st.lists(_changes, max_size=max_changes))
     dependent = [
         change.model_copy(update={"depends_on": (draw(st.integers(0, position - 1)),)})
-        if position and draw(st.booleans())
+        if position and draw(_booleans)
         else change
         for position, change in enumerate(drawn)
     ]
-    counts = st.integers(0, 10_000)
     catalogs = [
         CatalogSummary(
             name=name,
-            impl=draw(st.just("dir") | hostile_text),
-            namespaces=draw(counts),
-            tables=draw(counts),
-            removable_tables=draw(counts),
-            desired_objects=draw(counts),
+            impl=draw(_impls),
+            namespaces=draw(_counts),
+            tables=draw(_counts),
+            removable_tables=draw(_counts),
+            desired_objects=draw(_counts),
         )
-        for name in sorted({change.catalog for change in drawn if draw(st.booleans())})
+        for name in sorted({change.catalog for change in drawn if draw(_booleans)})
     ]
     return Plan(
         manifest=ManifestRef(
             name=draw(names),
             digest="ab" * 32,
-            files=draw(st.lists(names, max_size=2).map(tuple)),
-            given=draw(st.dictionaries(names, names, max_size=2)),
+            files=draw(_files),
+            given=draw(_given),
             services={catalog.name: draw(names) for catalog in catalogs},
         ),
         catalogs=tuple(catalogs),
         changes=tuple(dependent),
-        blocked=tuple(draw(st.lists(blocked_objects(), max_size=2))),
-        waiting=tuple(draw(st.lists(changes(), max_size=2))),
-        guards=tuple(draw(st.lists(guards(), max_size=2))),
-        notes=tuple(
-            draw(st.lists(st.builds(Note, catalog=names, code=st.sampled_from(NoteCode), params=_params()), max_size=2))
-        ),
+        blocked=tuple(draw(_lists_of_blocked)),
+        waiting=tuple(draw(_lists_of_changes)),
+        guards=tuple(draw(_lists_of_guards)),
+        notes=tuple(draw(_lists_of_notes)),
         fingerprints=tuple(
             Fingerprint.of(change.catalog, change.kind, change.identifier, change.before, change.managed_keys)
             for change in dependent

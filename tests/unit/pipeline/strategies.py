@@ -22,13 +22,17 @@ _details = st.dictionaries(names.filter(lambda key: SECRET not in key), hostile_
         lambda secret: {**plain, **secret}
     )
 )
+# What is drawn many times is made once: to make a strategy anew takes longer than to draw from it.
+_places = identifiers | st.just(())
+_locations = st.none() | locations
+_sources = st.none() | st.builds(Source, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
 
 
 @st.composite
 def findings(draw: st.DrawFn) -> Finding:
     """Draw a finding about a table, a namespace or a root."""
     rule = draw(_rules)
-    identifier = draw(identifiers | st.just(()))
+    identifier = draw(_places)
     return Finding(
         rule=rule.name,
         severity=rule.severity,
@@ -37,13 +41,15 @@ def findings(draw: st.DrawFn) -> Finding:
         name=identifier[-1] if identifier else "",
         reason=draw(_prose),
         remedy=draw(_prose),
-        location=draw(st.none() | locations),
+        location=draw(_locations),
         owner=draw(_owners),
-        source=draw(
-            st.none() | st.builds(Source, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
-        ),
+        source=draw(_sources),
         details=draw(_details),
     )
+
+
+_times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))
+_names_of_rules = st.lists(_rules.map(lambda rule: rule.name), max_size=3, unique=True)
 
 
 @st.composite
@@ -54,27 +60,30 @@ def tables(draw: st.DrawFn) -> ReportedTable:
         catalog=draw(_catalogs),
         namespace=identifier[:-1],
         name=identifier[-1],
-        location=draw(st.none() | locations),
+        location=draw(_locations),
         owner=draw(_owners),
         rows=draw(_counts),
         bytes=draw(_counts),
         fragments=draw(_counts),
         version=draw(_counts),
-        committed=draw(st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))),
-        rules=tuple(draw(st.lists(_rules.map(lambda rule: rule.name), max_size=3, unique=True))),
+        committed=draw(_times),
+        rules=tuple(draw(_names_of_rules)),
     )
+
+
+_notes = st.lists(hostile_text.filter(bool), max_size=2)
+_findings, _tables = st.lists(findings(), max_size=4), st.lists(tables(), max_size=4)
+_coverage = st.lists(
+    st.builds(CatalogCoverage, name=_catalogs, impl=st.just("dir") | names, namespaces=st.integers(0, 9)),
+    max_size=2,
+    unique_by=lambda catalog: catalog.name,
+)
+_failures = st.lists(st.builds(ReadFailure, catalog=_catalogs, namespace=_places, message=hostile_text), max_size=2)
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> AuditDocument:
     """Draw a document of a few findings and tables."""
-    coverage = st.builds(CatalogCoverage, name=_catalogs, impl=st.just("dir") | names, namespaces=st.integers(0, 9))
-    failure = st.builds(ReadFailure, catalog=_catalogs, namespace=identifiers | st.just(()), message=hostile_text)
-    notes = draw(st.lists(hostile_text.filter(bool), max_size=2))
-    made = document(
-        draw(st.lists(findings(), max_size=4)),
-        draw(st.lists(tables(), max_size=4)),
-        draw(st.lists(coverage, max_size=2, unique_by=lambda catalog: catalog.name)),
-        draw(st.lists(failure, max_size=2)),
-    )
+    notes = draw(_notes)
+    made = document(draw(_findings), draw(_tables), draw(_coverage), draw(_failures))
     return made.model_copy(update={"notes": tuple(notes)})
