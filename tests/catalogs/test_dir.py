@@ -434,6 +434,26 @@ def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: 
         assert not contents.is_occupied(free), free
 
 
+@pytest.mark.parametrize("stored", ["users.lance", "./users.lance", "users.lance/deep", "/lake/users.lance"])
+def test_a_place_is_occupied_by_the_rows_after_the_changes(stored: str) -> None:
+    schema = pa.schema([(name, pa.string()) for name in Row.__slots__])
+    rows = [{"object_id": "eu", "object_type": "namespace"}]
+    rows += [{"object_id": name, "object_type": "table", "location": stored} for name in ("users", "same")]
+    read = ManifestRows(StoredLocations("/lake"), pa.Table.from_pylist(rows, schema))
+    one_left = read.without("users")
+    moved = one_left.put(Row("same", "table", "elsewhere.lance"))
+    for contents, occupied in (
+        (read, {"users.lance"}),
+        (one_left, {"users.lance"}),
+        (moved, {"elsewhere.lance"}),
+        (moved.put(Row("late", "table", stored)), {"users.lance", "elsewhere.lance"}),
+        (one_left.without("same"), set()),
+    ):
+        directories = ("users.lance", "elsewhere.lance", "users", "eu")
+        assert {directory for directory in directories if contents.is_occupied(directory)} == occupied
+        assert contents.occupied_directories == occupied
+
+
 def test_a_table_that_another_client_fills_first_stays(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     namespace, sink, write = (
         reconciler.connect("dir", {"root": str(lake)}),

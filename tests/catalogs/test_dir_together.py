@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -19,8 +20,9 @@ import reconciler
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.dir.rows import NAMESPACE, Row
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import NamespaceNotFoundError, TableAlreadyExistsError
+from reconciler.model.errors import NamespaceNotFoundError, TableAlreadyExistsError, TableNotFoundError
 from reconciler.model.live import LiveTable, PropertyChanges
 from tests.soak import count
 
@@ -47,7 +49,7 @@ class _Killed(BaseException):
 
 
 @contextmanager
-def one_after_the_other(backend: DirBackend, changes: list[Callable[[], object]]) -> Iterator[list[Future[object]]]:
+def one_after_the_other(backend: DirBackend, changes: Sequence[Callable[[], object]]) -> Iterator[list[Future[object]]]:
     """Send ``changes`` while a commit is under way; it goes on when the block is left."""
     manifest = backend._manifest
     with ThreadPoolExecutor(len(changes)) as pool, manifest._lock:
@@ -92,6 +94,49 @@ def test_they_are_one_commit_and_each_is_checked_on_what_the_one_before_left(lak
         "new": {"tier": "y", "owner": "me"},
         "old": {"tier": "old"},
     }
+
+
+def test_a_directory_is_no_table_once_a_change_before_makes_a_namespace_of_its_name(
+    lake: Path, backend: DirBackend
+) -> None:
+    for name in ("users", "users.lance", "events"):
+        lance.write_dataset(pa.table({"id": [1]}), lake / name)
+        assert backend.load_table((name.removesuffix(".lance"),)).location == str(lake / name)
+
+    def entered(name: str) -> Callable[[], object]:
+        """As other clients do, which ask nothing."""
+        return lambda: backend._manifest.update(lambda contents: (contents.put(Row(name, NAMESPACE)), None))
+
+    tagged = [partial(backend.alter_table, (name,), PropertyChanges({"tier": "x"})) for name in ("users", "events")]
+    with one_after_the_other(backend, [entered("users"), *tagged]) as (_, users, events):
+        pass
+    with pytest.raises(TableNotFoundError, match="`users` does not exist"):
+        users.result()
+    assert isinstance(events.result(), LiveTable)
+    entered("events")()
+    with pytest.raises(TableNotFoundError, match="`events` does not exist"):
+        backend.load_table(("events",))
+
+
+def test_an_entry_at_the_root_needs_no_list_of_all_namespaces(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists: list[str] = []
+    of_type = ManifestRows.of_type
+
+    def listed(rows: ManifestRows, object_type: str) -> ManifestRows:
+        lists.append(object_type)
+        return of_type(rows, object_type)
+
+    monkeypatch.setattr(ManifestRows, "of_type", listed)
+    names = [f"t{number}" for number in range(10)]
+    for name in names[::2]:
+        lance.write_dataset(pa.table({"id": [1]}), lake / f"{name}.lance")
+    changes = [partial(backend.insert_table, (name,), f"{name}.lance", {}) for name in names]
+    with one_after_the_other(backend, changes) as sent:
+        pass
+    inserted = [LiveTable((name,), str(lake / f"{name}.lance")) for name in names]
+    assert ([change.result() for change in sent], lists) == (inserted, [])
 
 
 def test_where_all_are_refused_nothing_is_written(lake: Path, backend: DirBackend) -> None:

@@ -140,7 +140,7 @@ class DirBackend(Backend):
         for identifier, directory in entries.items():
             if directory not in present or directory in marked:
                 del tables[identifier]
-        taken = self._is_taken_by(contents, contents.occupied_directories.__contains__)
+        taken = self._is_taken_by(contents.root_namespaces.__contains__, contents.occupied_directories.__contains__)
         listed, hidden = self._directory.tables(taken, lambda name: scope.contains((name,)))
         notes += hidden
         for name, directory in listed.items():
@@ -423,7 +423,9 @@ class DirBackend(Backend):
         if len(identifier) != 1:
             return None
         with storage.translated(self.config.root, self.config.storage):
-            directory = self._directory.table(identifier[0], self._is_taken_by(contents, contents.is_occupied))
+            directory = self._directory.table(
+                identifier[0], self._is_taken_by(contents.is_root_namespace, contents.is_occupied)
+            )
         return LiveTable(identifier, self._stored_locations.location(directory)) if directory else None
 
     def _live_table(self, row: Row) -> LiveTable:
@@ -436,10 +438,11 @@ class DirBackend(Backend):
         return "" if "/" in relative else relative
 
     @staticmethod
-    def _is_taken_by(contents: ManifestRows, occupied: IsTaken) -> IsTaken:
+    def _is_taken_by(is_namespace: IsTaken, is_occupied: IsTaken) -> IsTaken:
         """Return a predicate: does a directory belong to an entry or a namespace?"""
-        names = contents.root_namespaces
-        return lambda directory: directory in names or directory.removesuffix(SUFFIX) in names or occupied(directory)
+        return lambda directory: (
+            any(map(is_namespace, {directory, directory.removesuffix(SUFFIX)})) or is_occupied(directory)
+        )
 
     def _claim(self, table: LiveTable) -> None:
         """Undo the deregistration of a root table's directory, and create it if missing."""

@@ -208,39 +208,46 @@ class ManifestRows:
     def occupied_directories(self) -> frozenset[str]:
         """The directories right under the root that contain the location of an entry."""
         stored = self.rows.column("location")
-        usual = pc.list_element(pc.split_pattern(stored.filter(pc.invert(self._is_unusual)), "/", max_splits=1), 0)
-        unusual = map(self.locations.top_directory, stored.filter(self._is_unusual).to_pylist())
+        is_unusual = _is_unusual(stored)
+        usual = pc.list_element(pc.split_pattern(stored.filter(pc.invert(is_unusual)), "/", max_splits=1), 0)
+        unusual = map(self.locations.top_directory, stored.filter(is_unusual).to_pylist())
         return frozenset({*pc.unique(usual).to_pylist(), *unusual} - {None, ""})
 
     def is_occupied(self, directory: str) -> bool:
         """Return whether ``directory`` is one of :attr:`occupied_directories`.
 
-        Each change makes new contents, so this does not compute the whole set: it looks at the locations in their usual
-        form, and then at the few others.
+        Each change makes new contents, so this computes neither all rows nor the whole set.
         """
         if "occupied_directories" in self.__dict__:
             return directory in self.occupied_directories
-        stored = self.rows.column("location")
-        usual = pc.or_(pc.equal(stored, directory), pc.starts_with(stored, f"{directory}/"))
-        if pc.any(pc.and_not(usual, self._is_unusual)).as_py():
-            return True
-        return any(
-            self.locations.top_directory(location) == directory
-            for location in stored.filter(self._is_unusual).to_pylist()
+        written = (row.location or "" for row in self.changed.values() if row is not None)
+        return any(self.locations.top_directory(location) == directory for location in written) or any(
+            object_id not in self.changed for object_id in self._read_in(directory)
         )
 
-    @cached_property
-    def _is_unusual(self) -> pa.ChunkedArray:
-        """A mask of the locations that are absolute or begin with ``./``."""
-        stored = self.rows.column("location")
-        beginning = pc.or_(pc.starts_with(stored, "./"), pc.starts_with(stored, "/"))
-        return pc.or_(beginning, pc.match_substring(stored, "://"))
+    def _read_in(self, directory: str) -> list[str]:
+        """Return the identifiers of the ``original`` rows whose location is in ``directory``.
+
+        It looks at the locations in their usual form, and then at the few others.
+        """
+        stored = self.original.column("location")
+        usual = pc.or_(pc.equal(stored, directory), pc.starts_with(stored, f"{directory}/"))
+        rows = self.original.filter(pc.or_(usual, _is_unusual(stored)))
+        ids_and_locations = zip(rows.column("object_id").to_pylist(), rows.column("location").to_pylist(), strict=True)
+        return [text for text, location in ids_and_locations if self.locations.top_directory(location) == directory]
 
     @cached_property
     def root_namespaces(self) -> frozenset[str]:
         """The names of the namespaces right under the root that have an entry."""
         entries = self.of_type(NAMESPACE).rows.column("object_id")
         return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
+
+    def is_root_namespace(self, name: str) -> bool:
+        """Return whether ``name`` is one of :attr:`root_namespaces`, without computing them all."""
+        if "root_namespaces" in self.__dict__:
+            return name in self.root_namespaces
+        row = self.find(name) if DELIMITER not in name else None
+        return row is not None and row.object_type == NAMESPACE
 
     def put(self, *rows: Row) -> ManifestRows:
         """Return the contents with ``rows``, which replace those of the same objects."""
@@ -268,6 +275,12 @@ class ManifestRows:
         new = pc.binary_join_element_wise(pa.scalar(to, names.type), ends, pa.scalar("", names.type))
         changed = pc.if_else(pc.is_in(names, value_set=going), new, names)
         return ManifestRows(self.locations, rows.set_column(index, rows.schema.field(index), changed), self.dataset)
+
+
+def _is_unusual(stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a mask of the ``stored`` locations that are absolute or begin with ``./``."""
+    beginning = pc.or_(pc.starts_with(stored, "./"), pc.starts_with(stored, "/"))
+    return pc.or_(beginning, pc.match_substring(stored, "://"))
 
 
 def _version_names(rows: pa.Table) -> pa.ChunkedArray:

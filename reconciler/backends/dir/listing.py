@@ -130,8 +130,9 @@ class Directory:
         for directory in (name + SUFFIX, name):
             if (
                 directory.removesuffix(SUFFIX) == name
+                and self._may_exist(directory)
                 and self.is_listable(directory, taken)
-                and self.is_table(directory)
+                and self._holds_table(directory)
             ):
                 return directory
         return None
@@ -141,8 +142,11 @@ class Directory:
 
         With ``or_unfinished``, also whether it will be one: it has data of a first write before its commit.
         """
-        is_there = self._local is None or (self._local / directory).is_dir()
-        return is_there and self._holds_table(directory, or_unfinished=or_unfinished)
+        return self._may_exist(directory) and self._holds_table(directory, or_unfinished=or_unfinished)
+
+    def _may_exist(self, directory: str) -> bool:
+        """Return False if ``directory`` is missing; an object store, which would need a request, is not asked."""
+        return self._local is None or (self._local / directory).is_dir()
 
     @staticmethod
     def is_listable(directory: str, taken: IsTaken) -> bool:
