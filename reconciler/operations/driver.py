@@ -141,7 +141,7 @@ class LocalEngine:
     def _read(self, connection: Connection, source: CatalogInput) -> ReadCatalog:
         self.read_ahead(connection)
         live = self._scans[connection.spec.name]
-        compared = TableComparison()
+        compared = TableComparison(is_whole=True)
         with self.profile.stage("compare", connection), collector_paused():
             context = CatalogContext.of(source)
             compared.compare(context, pairs(context.moves, source.desired.tables, live.tables, live.name_holders))

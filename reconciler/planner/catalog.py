@@ -40,7 +40,7 @@ class CatalogPlan:
 
 def plan_catalog(source: CatalogInput, answers: Answers) -> CatalogPlan:
     """Return the plan of one catalog whose answers are all known, in time linear in the number of objects."""
-    context, compared = CatalogContext.of(source), TableComparison()
+    context, compared = CatalogContext.of(source), TableComparison(is_whole=True)
     compared.compare(context, pairs(context.moves, source.desired.tables, source.live.tables, source.live.name_holders))
     compared.answer(context, compared.questions(), answers)
     return conclude(source, compared.outcomes, compare_namespaces(source), LiveTables(source.live.tables))

@@ -49,7 +49,8 @@ class Outcomes:
 
     ``remarks`` are keyed by topic and namespace. ``counts`` are counts of a ``CatalogSummary``, by field name.
     ``moving`` are the ``moved`` lines with a table under its old name, ``moved`` those with one under its new name.
-    ``kept`` are tables of this manifest without a block that stay, as they are not selected or nothing is pruned.
+    ``kept`` are tables of this manifest without a block that stay, as they are not selected or nothing is pruned. They
+    are collected only where the plan may make a new table, which may be one of them under a new name.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -105,10 +106,6 @@ class Outcomes:
             counts["tables"] += 1
             counts["removable_tables"] += context.is_removable(live.id, owner_of(live.properties))
         is_selected = pair.is_in(context.select)
-        if pair.desired is None and pair.live is not None and not (is_selected and context.prune is not Prune.NEVER):
-            properties = pair.live.properties
-            if is_same_owner(owner_of(properties), context.owner) and mirror_of(properties) is None:
-                self.kept.add(pair.live.id)
         if not is_selected:
             return
         if pair.desired is None and pair.live is not None:
@@ -119,6 +116,13 @@ class Outcomes:
         if pair.line is not None and pair.present_entry is not None:
             (self.moved if pair.origin is None else self.moving).add(pair.line)
         self._compare(context, pair, facts)
+
+    def add_kept(self, context: CatalogContext, table: LiveTable, *, is_selected: bool) -> None:
+        """Add the name of a table without a block to ``kept``, if it is one of those."""
+        if is_selected and context.prune is not Prune.NEVER:
+            return
+        if is_same_owner(owner_of(table.properties), context.owner) and mirror_of(table.properties) is None:
+            self.kept.add(table.id)
 
     def _compare(self, context: CatalogContext, pair: TablePair, facts: TableFacts | None) -> None:
         if pair.origin is None:
@@ -184,6 +188,7 @@ class TableComparison:
         schemas: the schema of each new entry; the catalog says what it cannot show of them.
         missing: the names of blocks that ask for a table and have no entry.
         new: the new tables whose data may be elsewhere, each with its old name (see ``facts.new_names``).
+        is_whole: whether one call compares all tables of the catalog.
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
@@ -191,6 +196,7 @@ class TableComparison:
     schemas: list[Schema] = field(default_factory=list)
     missing: set[Identifier] = field(default_factory=set)
     new: dict[Identifier, Identifier | None] = field(default_factory=dict)
+    is_whole: bool = False
 
     def compare(self, context: CatalogContext, tables: Iterable[TablePair]) -> None:
         """Compare the tables that need no answer, and add the others to ``open``."""
@@ -199,11 +205,17 @@ class TableComparison:
             if desired is not None and pair.live is None and not desired.absent and desired.refused is None:
                 self.missing.add(desired.id)
                 self.new.update(new_names([pair], context.select))
+            elif desired is None and pair.live is not None and self._may_be_new(context):
+                self.outcomes.add_kept(context, pair.live, is_selected=pair.is_in(context.select))
             table = open_table(pair, context.select)
             if table is not None:
                 self.open.append(table)
             else:
                 self.outcomes.compare(context, pair, None)
+
+    def _may_be_new(self, context: CatalogContext) -> bool:
+        """Return whether the plan may make a new table; all blocks come before the tables without one."""
+        return bool(self.missing) if self.is_whole else context.has_blocks
 
     def questions(self) -> Questions:
         """Return what must be known to compare the open tables."""

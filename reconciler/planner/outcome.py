@@ -48,9 +48,10 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``origin`` is the catalog that it mirrors or clones, if any; ``mirrors`` tells which. ``scope`` is the part of it
-    that the manifest manages, ``select`` the part to plan, ``recreate_lost`` the part whose lost data is replaced by
-    empty datasets. ``moves`` are its ``moved`` lines; ``policies`` are for tables without a block.
+    ``origin`` is the catalog that it mirrors or clones, if any; ``mirrors`` tells which. ``has_blocks``: whether the
+    manifest names a table of it. ``scope`` is the part of it that the manifest manages, ``select`` the part to plan,
+    ``recreate_lost`` the part whose lost data is replaced by empty datasets. ``moves`` are its ``moved`` lines;
+    ``policies`` are for tables without a block.
     """
 
     catalog: str
@@ -61,6 +62,7 @@ class CatalogContext:
     take_over: bool = False
     origin: str | None = None
     mirrors: bool = False
+    has_blocks: bool = False
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
     recreate_lost: Scope = NOTHING
@@ -80,6 +82,7 @@ class CatalogContext:
             take_over=options.take_over,
             origin=desired.mirror.origin if desired.mirror else None,
             mirrors=desired.mirror is not None and desired.mirror.clones is None,
+            has_blocks=bool(desired.tables),
             scope=desired.scope,
             select=options.select,
             recreate_lost=options.recreate_lost,

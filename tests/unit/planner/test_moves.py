@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,10 @@ from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, StorageKin
 from reconciler.model.names import Scope
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.model.tags import FoundTags
-from reconciler.planner.facts import PlanOptions
+from reconciler.planner.comparison import TableComparison
+from reconciler.planner.facts import CatalogInput, PlanOptions
+from reconciler.planner.moves import NO_MOVES, pairs
+from reconciler.planner.outcome import CatalogContext
 from tests.plans import assert_blocked, blocked, noted
 from tests.unit.planner.building import (
     OTHER,
@@ -438,6 +441,26 @@ def test_a_table_that_stays_without_a_block_is_a_hint_as_well(prune: Prune, sele
     both = replace(desired(table("a/clients"), table("a/people")), prune=prune)
     found = noted(plan_of(both, there, capabilities=IN_PLACE, options=options), "name")
     assert NoteCode.KEPT_RENAME_LIKELY not in {code for code, *_ in found}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "whole", "in_parts"),
+    [
+        ([], [], []),
+        (["a/people"], [], ["a/old"]),  # another part may have a block whose table is new
+        (["a/people", "a/clients"], ["a/old"], ["a/old"]),
+    ],
+)
+def test_tables_that_stay_are_collected_only_where_a_new_one_may_be_one_of_them(
+    blocks: Sequence[str], whole: Sequence[str], in_parts: Sequence[str]
+) -> None:
+    wanted = replace(desired(*map(table, blocks)), prune=Prune.NEVER)
+    there = live(live_table("a/people", owner=OWNER), live_table("a/old", owner=OWNER))
+    context = CatalogContext.of(CatalogInput(wanted, there, IN_PLACE, "memory"))
+    for is_whole, kept in ((True, whole), (False, in_parts)):
+        compared = TableComparison(is_whole=is_whole)
+        compared.compare(context, pairs(NO_MOVES, wanted.tables, there.tables))
+        assert ["/".join(name) for name in compared.outcomes.kept] == kept
 
 
 def test_nothing_is_told_of_what_cannot_be_moved_or_is_absent() -> None:
