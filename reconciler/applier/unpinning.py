@@ -35,7 +35,7 @@ def leave_clone(target: Target[LiveTable], mark: str, clone: str, step: Step[Liv
         StaleError, BackendError: those of ``step``; or the tag could not be removed, and can be by a later apply.
     """
     tag, origin = storage.pin_of(clone), ownership.origin_of_clone(mark)
-    source = target.sources.backends.get(origin.partition("/")[0])
+    source = target.sources.backends.get(ownership.catalog_of_clone(mark))
     base = _base_of(target.backend, clone)
     try:
         was_pinned, reason = _remove_tag(target, source, origin, base, clone)

@@ -91,6 +91,11 @@ class Manifest(Renderable):
         return self.name, {f"{kind}s": number for kind, number in self.counts.items()}
 
     @property
+    def sources(self) -> dict[str, frozenset[str]]:
+        """The catalogs whose tables each catalog mirrors or clones."""
+        return {name: catalog.desired.sources for name, catalog in self.catalogs.items()}
+
+    @property
     def upkeep_digest(self) -> str:
         """The SHA-256 of what it asks of `lancens maintain`; no other plan depends on it."""
         requests = [

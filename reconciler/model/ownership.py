@@ -123,6 +123,11 @@ def origin_of_clone(mark: str | None) -> str:
     return (mark or "").rpartition("@")[0]
 
 
+def catalog_of_clone(mark: str | None) -> str:
+    """Return the catalog of the table that a clone was made of; empty for no clone."""
+    return origin_of_clone(mark).partition("/")[0]
+
+
 def version_of_clone(mark: str | None) -> int:
     """Return the version that a clone was made of; 0 for no clone, and for a mark of others without a number."""
     number = (mark or "").removesuffix(_PINNED).rpartition("@")[2]

@@ -132,8 +132,8 @@ def apply(
         table_counts = check_vanished(replanned, inputs, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(replanned, inputs, table_counts, connections, parallelism)
-        with _around_clones(manifest, replanned, connections) as around:
-            made = dependents_of(replanned, manifest)
+        made = dependents_of(replanned, manifest)
+        with _around_clones(manifest, replanned, made, connections) as around:
             shared = shared_places(
                 replanned, {**connections, **{name: around[name] for name in made}}, made, parallelism
             )
@@ -146,16 +146,16 @@ def apply(
 
 @contextmanager
 def _around_clones(
-    manifest: Manifest, plan: Plan, connections: Mapping[str, Connection]
+    manifest: Manifest, plan: Plan, dependents: Collection[str], connections: Mapping[str, Connection]
 ) -> Iterator[Mapping[str, Connection]]:
-    """Yield connections, with those to the sources of clones that ``plan`` leaves, and to what is made from these.
+    """Yield connections, with those to the sources of clones that ``plan`` leaves, and to ``dependents``.
 
     Raises:
         ManifestError: a placeholder in the ``config`` of one has no value.
         CatalogError: a backend does not accept its configuration.
     """
-    sources = {ownership.origin_of_clone(change.unpinned).partition("/")[0] for change in plan.changes}
-    named = (sources & manifest.catalogs.keys()) | dependents_of(plan, manifest)
+    sources = {ownership.catalog_of_clone(change.unpinned) for change in plan.changes}
+    named = (sources & manifest.catalogs.keys()).union(dependents)
     with open_connections(manifest, named - connections.keys()) as others:
         yield {**connections, **others}
 

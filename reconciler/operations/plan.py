@@ -285,8 +285,7 @@ def checkable(exclude: Sequence[str], manifest: Manifest, read: Collection[str])
 
 def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
     """Return ``names`` and the catalogs that they mirror, in manifest order."""
-    desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
-    followed = with_sources(desired, names)
+    followed = with_sources(manifest.sources, names)
     return [name for name in manifest.catalogs if name in followed]
 
 

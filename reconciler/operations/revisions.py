@@ -103,10 +103,9 @@ def _load_in(
         for name, catalog in manifest.catalogs.items()
         if any(_differs(path, folder, top) for _, path in files_read_by(catalog.config))
     }
-    blocks = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
     catalogs = {}
     for name, catalog in manifest.catalogs.items():
-        if others & with_sources(blocks, [name]):
+        if others & with_sources(manifest.sources, [name]):
             continue
         tables = {
             identifier: replace(table, location=top + table.location.removeprefix(folder))
@@ -132,8 +131,7 @@ def names_of_variable_files(variables: Mapping[str, str], top: str) -> list[str]
 def shared_blocks(manifest: Manifest, base: Manifest, names: Sequence[str]) -> dict[str, DesiredCatalog]:
     """Return the blocks of ``base`` for each catalog in ``names`` that both manifests reach and read alike."""
     blocks = {name: base.catalogs[name].desired for name in names if _is_reached_alike(manifest, base, name)}
-    followed = {name: catalog.desired for name, catalog in base.catalogs.items()}
-    return {name: desired for name, desired in blocks.items() if with_sources(followed, [name]) <= blocks.keys()}
+    return {name: desired for name, desired in blocks.items() if with_sources(base.sources, [name]) <= blocks.keys()}
 
 
 def _is_reached_alike(manifest: Manifest, base: Manifest, name: str) -> bool:

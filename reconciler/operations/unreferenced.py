@@ -21,8 +21,8 @@ from reconciler.planner.plan import Plan
 def dependents_of(plan: Plan, manifest: Manifest) -> frozenset[str]:
     """Return the catalogs whose tables are made from those of catalogs in which ``plan`` takes entries from clones."""
     left = {change.catalog for change in plan.changes if change.left_clone}
-    desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
-    return frozenset(name for name in desired if left and not left.isdisjoint(with_sources(desired, [name])))
+    sources = manifest.sources
+    return frozenset(name for name in sources if left and not left.isdisjoint(with_sources(sources, [name])))
 
 
 def shared_places(
@@ -82,7 +82,7 @@ def _data_of(entry: tuple[Backend, LiveTable]) -> Storage:
 
 def _cloned_catalog(table: LiveTable) -> str:
     """Return the catalog that the data of an entry was cloned from; an empty text for no clone."""
-    return ownership.origin_of_clone(ownership.clone_of(table.properties)).partition("/")[0]
+    return ownership.catalog_of_clone(ownership.clone_of(table.properties))
 
 
 def unreferenced_clones(results: Sequence[ChangeResult], shared: Collection[str] | None) -> tuple[str, ...]:

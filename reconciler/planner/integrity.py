@@ -99,9 +99,8 @@ def check_catalogs(
     for name in sorted(concerned - times.keys()):
         raise _edited_error(f"it changes `{name}`, of which it read nothing")
     fingerprinted = {fingerprint.catalog for fingerprint in plan.fingerprints}
-    for name in sorted(
-        fingerprinted - with_sources({name: desired for name, (_, desired) in catalogs.items()}, concerned)
-    ):
+    sources = {name: desired.sources for name, (_, desired) in catalogs.items()}
+    for name in sorted(fingerprinted - with_sources(sources, concerned)):
         raise _edited_error(f"it has a fingerprint of `{name}`, where it changes nothing")
 
 
@@ -156,7 +155,7 @@ def _recorded_catalog(plan: Plan, source: CatalogInput, leftovers: Collection[Ke
     name_holders = {entry.identifier: entry.held_by for entry in blocked if entry.held_by}
     blocks = {key: block for key, block in desired.tables.items() if key in tables or block.refused is not None}
     source = replace(source, live=live, facts=facts)
-    context, comparison = CatalogContext.of(source), TableComparison()
+    context, comparison = CatalogContext.of(source), TableComparison(is_whole=True)
     comparison.compare(context, pairs(moves, blocks, live.tables, name_holders))
     return RecordedCatalog(
         source,

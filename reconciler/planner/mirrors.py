@@ -112,15 +112,18 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
         sorter.done(*ready)
 
 
-def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -> frozenset[str]:
-    """Return ``names`` of catalogs with the catalogs that they mirror, directly or not."""
+def with_sources(sources: Mapping[str, Iterable[str]], names: Iterable[str]) -> frozenset[str]:
+    """Return ``names`` of catalogs with the catalogs that they mirror, directly or not.
+
+    ``sources`` has those that each known catalog mirrors itself; other catalogs are left out.
+    """
     closure: set[str] = set()
     pending = [*names]
     while pending:
         name = pending.pop()
-        if name in catalogs and name not in closure:
+        if name in sources and name not in closure:
             closure.add(name)
-            pending += catalogs[name].sources
+            pending += sources[name]
     return frozenset(closure)
 
 

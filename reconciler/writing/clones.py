@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reconciler.model import ownership
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier
+from reconciler.planner.mirrors import with_sources
 from reconciler.writing.export import scalar
 
 
@@ -33,7 +34,7 @@ def find_clones(
         sources: the catalogs that each catalog of the manifest follows already.
         written: returns the address of a table as the manifest writes it; None if it has no such table.
     """
-    needed = {name: set(needs) for name, needs in sources.items()}
+    needed = {name: set(sources.get(name, ())) for name in {*sources, *catalogs}}
     clones: dict[str, ImportedClones] = {}
     for name, tables in sorted(catalogs.items()):
         imported = clones[name] = ImportedClones()
@@ -41,20 +42,10 @@ def find_clones(
             mark = ownership.clone_of(table.properties)
             catalog, *path = ownership.origin_of_clone(mark).split("/")
             version, of = ownership.version_of_clone(mark), written(catalog, tuple(path)) if path else None
-            if version and of is not None and name not in _needs(catalog, needed):
-                needed.setdefault(name, set()).add(catalog)
+            if version and of is not None and name not in with_sources(needed, [catalog]):
+                needed[name].add(catalog)
                 pin = ", pin: true" if ownership.is_pinned(mark) else ""
                 imported.blocks[table.id] = f"{{of: {scalar(of)}, at: {{version: {version}}}{pin}}}"
             elif mark is not None:
                 imported.comments[table.id] = f"a clone of {mark}, which this manifest cannot name"
     return clones
-
-
-def _needs(name: str, needed: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return a catalog and those that it follows, directly or not."""
-    needs, pending = {name}, [name]
-    while pending:
-        more = {*needed.get(pending.pop(), ())} - needs
-        needs |= more
-        pending += more
-    return needs
