@@ -31,7 +31,7 @@ from reconciler.model.errors import (
     StalePlanError,
     TableAlreadyExistsError,
 )
-from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.live import LiveTable, PropertyChanges, Storage, StorageKind
 from reconciler.model.ownership import CLONE, DATA, MANAGED_BY, MANIFEST_ID, MIRROR, POLICY
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import open_connections
@@ -1769,6 +1769,32 @@ def test_a_pin_stays_while_a_mirror_has_the_data(world: World) -> None:
     move_tag(world, 3)
     report = world.apply(manifest, reconciler.plan(manifest, select=["preview/**"]))
     assert (len(report.kept_tags), len(report.unreferenced)) == (1, 0)
+    assert before.items() < pins(world).items()
+
+
+@pytest.mark.parametrize("of_data", [False, True])
+def test_a_pin_stays_while_it_is_not_known_who_has_the_data(
+    world: World, monkeypatch: pytest.MonkeyPatch, of_data: bool
+) -> None:
+    """A directory of clones of the clone, whose entries or whose data cannot be read."""
+    world.impls["second"] = "dir"
+    catalogs = {"lake": "prune: never", "preview": FOLLOWING.replace("follow", "pin: true, follow")}
+    world.settle(**catalogs)
+    manifest = world.settle(**catalogs, second="clone: {from: preview, select: ['**/users']}")
+    before = pins(world)
+    move_tag(world, 3)
+    plan = reconciler.plan(manifest, select=["preview/**"])
+    if of_data:
+        probe, denied = storage.probe, Storage(StorageKind.DENIED)
+        monkeypatch.setattr(storage, "probe", lambda place, *to: denied if "/second/" in place else probe(place, *to))
+    else:
+        for version in (world.folder / "second" / "__manifest" / "_versions").iterdir():
+            version.write_bytes(b"damaged")
+    report = reconciler.apply(plan, manifest, journal=world.folder / "journal")
+    assert report.ok
+    [kept] = report.kept_tags
+    assert kept.reason == "a catalog or a clone cannot be read, so another entry may need this one"
+    assert [*report.unreferenced] == []
     assert before.items() < pins(world).items()
 
 
