@@ -1798,6 +1798,25 @@ def test_a_pin_stays_while_it_is_not_known_who_has_the_data(
     assert before.items() < pins(world).items()
 
 
+def test_only_clones_that_may_read_the_clone_left_are_opened(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    following = "prune: never\nclone: {from: lake, at: {tag: prod}, pin: true, follow: true}"
+    manifest = world.settle(lake="prune: never", preview=following)
+    preview, opened = world.catalog("preview"), list[str]()
+    append(plain := str(world.folder / "plain.lance"), 1)
+    preview.insert_table(("plain",), plain, {})
+    move_tag(world, 3)
+    plan, probe = reconciler.plan(manifest, select=["preview/**"]), storage.probe
+
+    def noted(place: str, *to: Any) -> Storage:
+        opened.append(place)
+        return probe(place, *to)
+
+    assert steps(plan) == ["relocate-table preview/features/users"]
+    monkeypatch.setattr(storage, "probe", noted)
+    assert reconciler.apply(plan, manifest, journal=world.folder / "journal").ok
+    assert {place(world, "preview", EVENTS), plain}.isdisjoint(opened)
+
+
 def test_the_pin_of_another_clone_at_the_place_stays(world: World) -> None:
     manifest = world.manifest(lake="prune: never", preview=PINNED)
     plan = reconciler.plan(manifest)
