@@ -77,6 +77,7 @@ class ReasonCode(StrEnum):
     CATALOG_TOO_NEW = "catalog-too-new"
     CLEANUP_DUE = "cleanup-due"
     CLONE_CANNOT_PLACE = "clone-cannot-place"
+    CLONE_WRITTEN = "clone-written"
     COPIES_ELSEWHERE = "copies-elsewhere"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
     DATA_DAMAGED = "data-damaged"

@@ -23,7 +23,7 @@ from reconciler.model.names import Identifier, Scope, address, folded, selecting
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.model.tags import FoundTags, TagTarget
 from reconciler.operations.probes import Probes
-from reconciler.planner.clones import followed_base
+from reconciler.planner.clones import followed, followed_base, why_written
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import (
     Answers,
@@ -150,11 +150,25 @@ def _with_clone(backend: Backend, question: StorageQuestion, facts: TableFacts) 
     if location is None or not (question.live is None or is_followed(table, question.live)):
         return table.id, facts
     facts = replace(facts, base=_read_base(backend, table, location, facts.clone))
-    base = facts.base if question.live is None else followed_base(table, question.live, facts)
+    base = facts.base
+    if question.live is not None:
+        base = followed_base(table, question.live, facts)
+        why = _why_written(backend, table, question.live, facts, base) if isinstance(base, CloneBase) else None
+        if why is not None:
+            return table.id, replace(facts, base=why)
     is_new = question.live is not None or facts.storage.kind is StorageKind.NOTHING
     if isinstance(base, CloneBase) and is_new:
         facts = replace(facts, tags=_tags_of_new_clone(backend, table, base, location) if table.tags else None)
     return table.id, facts
+
+
+def _why_written(
+    backend: Backend, table: DesiredTable, live: LiveTable, facts: TableFacts, base: CloneBase
+) -> Why | None:
+    """Return why an entry cannot get a new clone of ``base``: an entry had one, others wrote to it, and it was left."""
+    block, new = followed(table, live, facts, base)
+    left = storage.find_clone(new.location or "", backend.storage_options())
+    return why_written(block, new, base, left.written) if isinstance(left, storage.FoundClone) else None
 
 
 def _tags_of_new_clone(backend: Backend, table: DesiredTable, base: CloneBase, target: str) -> FoundTags:

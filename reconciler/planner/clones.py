@@ -37,7 +37,12 @@ _CALLS: tuple[Literal["code", "fills", "impossible", "rename_code", "renames", "
 """The parameters of a remedy that changes data."""
 _DIGITS = 8
 _FORMER_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}$")
-_BASE_REFUSALS = (ReasonCode.BASE_OUTSIDE, ReasonCode.BASE_UNAVAILABLE, ReasonCode.OPTIONS_DIFFER)
+_BASE_REFUSALS = (
+    ReasonCode.BASE_OUTSIDE,
+    ReasonCode.BASE_UNAVAILABLE,
+    ReasonCode.CLONE_WRITTEN,
+    ReasonCode.OPTIONS_DIFFER,
+)
 
 
 def base_of(desired: DesiredTable, facts: TableFacts) -> CloneBase | None:
@@ -189,6 +194,22 @@ def followed(
     location = f"{home}/{_FORMER_DIGEST.sub('', name.removesuffix('.lance'))}-{digest}"
     facts = replace(facts, location=location, storage=Storage(StorageKind.NOTHING), base=base, clone=None, entry=None)
     return replace(desired, location=location), facts
+
+
+def why_written(desired: DesiredTable, new: TableFacts, base: CloneBase, written: int) -> Why | None:
+    """Return why the clone of ``base`` that was left at a new clone's location cannot be taken; None if it can.
+
+    Args:
+        desired, new: from :func:`followed`.
+        base: the version to clone.
+        written: the number of its versions since. An interrupted apply has written one for each change of a column.
+    """
+    cloned = with_clone(desired, new)
+    before, after = compared_columns(desired, cloned), _columns_of(desired, cloned)
+    if written <= len(field_changes(ObjectView(columns=before), ObjectView(columns=after), "")):
+        return None
+    params = Params(name=_origin(desired), version=base.version, location=locations.redact(new.location or ""))
+    return Why(ReasonCode.CLONE_WRITTEN, params if base.tag is None else {**params, "tag": base.tag})
 
 
 def without_following(desired: DesiredTable) -> DesiredTable:

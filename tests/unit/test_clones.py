@@ -1199,7 +1199,28 @@ def test_a_clone_that_was_left_and_written_to_is_not_used_once_its_name_is_made_
     world.apply(manifest)
     before = world.catalog("preview").load_table(USERS)
     move_tag(world, 3)
-    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=world.folder / "journal")
+    plan = reconciler.plan(manifest)
+    assert_blocked(
+        plan, "preview/features/users", ReasonCode.CLONE_WRITTEN, name="lake/features/users", version=3, tag="prod"
+    )
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+    assert world.catalog("preview").load_table(USERS) == before
+
+
+def test_a_clone_that_was_left_and_is_written_to_after_the_plan_is_not_used(world: World) -> None:
+    manifest = world.settle(lake="prune: never", preview=FOLLOWING)
+    move_tag(world, 3)
+    world.apply(manifest)
+    left = place(world, "preview", USERS)
+    world.catalog("preview").remove_table(USERS)
+    move_tag(world, 2)
+    world.apply(manifest)
+    before = world.catalog("preview").load_table(USERS)
+    move_tag(world, 3)
+    plan = reconciler.plan(manifest)
+    assert steps(plan) == ["relocate-table preview/features/users"]
+    append(left, 100)
+    report = reconciler.apply(plan, manifest, journal=world.folder / "journal")
     assert "holds an earlier clone of this version, which others have written to" in report.results[0].message
     assert world.catalog("preview").load_table(USERS) == before
 

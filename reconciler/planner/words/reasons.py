@@ -189,6 +189,9 @@ REASONS: Mapping[ReasonCode, Sentence] = {
             "{location} holds a dataset that is no clone of {name}",
         )
     ],
+    ReasonCode.CLONE_WRITTEN: (
+        "its new clone of {name} at {version} would be at {location}, which holds an earlier one that others wrote to"
+    ),
     ReasonCode.NO_DATA_TO_RELOCATE_TO: "there is no dataset at {location} to relocate it to",
     ReasonCode.NO_DEFAULT_LOCATION: "the catalog has no default location for a new table",
     ReasonCode.NOT_INDEXABLE: "no index {kind} can be built on {name}: {detail}",

@@ -69,6 +69,7 @@ _OTHER_BASE = (
     "write a `root` in the store of {location} for {catalog}",
     "write another `at`",
 )
+_LATER_VERSION = "move the tag `{tag}` to a later version"
 _SAME_OPTIONS = "write the same `storage.*` in the `config` of both catalogs"
 _APPLY_SOURCE_FIRST = "carry out the plan of {other} first (`--select '{other}/**'`), and plan again"
 
@@ -95,6 +96,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CATALOG_TOO_NEW: "upgrade lancens, or make the changes with the pylance that wrote it",
     ReasonCode.CLONE_CANNOT_PLACE: "remove `clone` from its block",
+    ReasonCode.CLONE_WRITTEN: f"{_LATER_VERSION}, or remove `follow` from its block",
     ReasonCode.COPIES_ELSEWHERE: "set `copy_elsewhere: true` in `maintain` of its block, or leave it as it is",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
     ReasonCode.DATA_DAMAGED: (
@@ -214,6 +216,7 @@ MIRROR_REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BAD_PROPERTY: f"shorten it in {{name}}, or {LEAVE_OUT}",
     ReasonCode.BASE_OUTSIDE: f"{_ADMIT_BASE}, or {LEAVE_OUT}",
     ReasonCode.BASE_UNAVAILABLE: [_OTHER_BASE, f", or {LEAVE_OUT}"],
+    ReasonCode.CLONE_WRITTEN: f"{_LATER_VERSION}, or {LEAVE_OUT}",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}`defaults`",
     ReasonCode.NOT_THIS_CLONE: f"write another `into` or `root` for the clones of {{catalog}}, or {LEAVE_OUT}",
     ReasonCode.OPTIONS_DIFFER: f"{_SAME_OPTIONS}, or {LEAVE_OUT}",
