@@ -21,6 +21,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.conformance import CheckOutcome, ConformanceCheck, Report, checks, run, run_check, verify
 from reconciler.model.errors import ConfigError, InternalError, NamespaceAlreadyExistsError
 from reconciler.model.names import Identifier, join
+from tests.cli.running import lancens
 
 
 def _foreign_in_memory(backend: Backend, identifier: Identifier) -> Callable[[], None]:
@@ -179,3 +180,19 @@ def test_a_mistake_in_the_configuration_is_no_failure(
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
         run(impl, config, namespace=namespace)
+
+
+@pytest.mark.parametrize(
+    ("impl", "config", "said"),
+    [
+        ("dir", "rot=/tmp/x", "dir: unknown key `rot`; did you mean `root`?"),
+        ("unity", "endpoint=nowhere", "unity: "),
+    ],
+)
+def test_a_wrong_key_of_conformance_is_the_users_to_mend(
+    capsys: pytest.CaptureFixture[str], impl: str, config: str, said: str
+) -> None:
+    ended = lancens(capsys, "conformance", "--impl", impl, "--config", config)
+    assert ended.code == 1
+    assert ended.err.startswith(said)
+    assert "fault of lancens" not in ended.err

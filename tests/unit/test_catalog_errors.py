@@ -9,7 +9,6 @@ import pytest
 from reconciler.backends.base import catalog_errors
 from reconciler.backends.unity.columns import schema_of
 from reconciler.model.errors import CatalogError, ErrorCode
-from tests.cli.running import lancens
 
 
 @pytest.mark.parametrize("error", [IndexError("x"), KeyError("x"), RecursionError(), TypeError("x"), OverflowError()])
@@ -27,23 +26,3 @@ def test_a_type_nested_without_end_is_shown_as_text() -> None:
         kind = f'{{"type":"array","elementType":{kind},"containsNull":true}}'
     column = {"name": "a", "type_json": json.dumps({"name": "a", "type": json.loads(kind), "nullable": True})}
     assert [field.type for field in schema_of([column])] == ["string"]
-
-
-@pytest.mark.parametrize(
-    ("impl", "config", "said"),
-    [
-        (
-            "dir",
-            "rot=/tmp/x",
-            "dir: unknown key `rot`; did you mean `root`?",
-        ),
-        ("unity", "endpoint=nowhere", "unity: "),
-    ],
-)
-def test_a_wrong_key_of_conformance_is_the_users_to_mend(
-    capsys: pytest.CaptureFixture[str], impl: str, config: str, said: str
-) -> None:
-    ended = lancens(capsys, "conformance", "--impl", impl, "--config", config)
-    assert ended.code == 1
-    assert ended.err.startswith(said)
-    assert "fault of lancens" not in ended.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from reconciler.model.columns import Column
 from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, ReasonCode
@@ -191,6 +193,7 @@ def large_plan(changes: int, *, unequal: bool = False) -> Plan:
     return small_plan().model_copy(update={"changes": tuple(made)})
 
 
+@cache
 def schema_edit() -> Plan:
     """One column more in 306 tables of three catalogs, and twelve tables that cannot get it for one reason."""
     added = Column(name="y", type="int64")

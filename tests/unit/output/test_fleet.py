@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -49,11 +50,11 @@ def pending_plan() -> Plan:
 
 @pytest.mark.parametrize(
     ("plan", "name", "summary"),
-    [(schema_edit(), "schema_edit", False), (small_plan(), "summary", True), (pending_plan(), "pending", False)],
+    [(schema_edit, "schema_edit", False), (small_plan, "summary", True), (pending_plan, "pending", False)],
 )
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
-def test_a_plan_reads_as_it_did(form: str, plan: Plan, name: str, summary: bool) -> None:
-    shown = render(plan, form, width=120, summary=summary)
+def test_a_plan_reads_as_it_did(form: str, plan: Callable[[], Plan], name: str, summary: bool) -> None:
+    shown = render(plan(), form, width=120, summary=summary)
     shown = essence(shown) if form == "html" else shown
     golden = GOLDEN / f"{name}.{form}"
     if os.environ.get("LANCENS_GOLDEN") == "write":

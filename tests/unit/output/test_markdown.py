@@ -67,13 +67,13 @@ def test_a_plan_over_the_limit_is_summed_up_and_approves_nothing() -> None:
 
 
 def test_a_summary_over_the_limit_is_cut_and_approves_nothing() -> None:
-    plan = large_plan(3_000, unequal=True)
+    plan = large_plan(2_000, unequal=True)
     comment = pull_request_comment(plan, commit="c0ffee")
     assert len(comment) <= COMMENT_LIMIT
-    left_out = re.search(r"Left out: ([\d,]+) of 3,001 lines", comment)
+    left_out = re.search(r"Left out: ([\d,]+) of 2,001 lines", comment)
     assert left_out is not None
     rows = len(re.findall(r"^\| `[+~!-]", comment, re.MULTILINE))
-    assert rows + int(left_out[1].replace(",", "")) == 3_001
+    assert rows + int(left_out[1].replace(",", "")) == 2_001
     assert "A cut comment can't approve the plan" in comment
     assert "Merging applies" not in comment
     assert plan.digest() in comment
