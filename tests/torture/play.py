@@ -352,7 +352,7 @@ class Play:
             with served(catalog) as url:
                 block = document["catalogs"][name]
                 config = {"root": str(self.room.lake), **block["config"]}
-                if not self.target.abilities.registers:  # where the service chooses, a `root` asks for other places
+                if self.target.impl == "iceberg":  # its default locations are not those of Lance REST below a `root`
                     del config["root"]
                 passed = {key: value for key, value in config.items() if key.startswith(("root", "storage."))}
                 block |= {"impl": "rest", "config": {**passed, "uri": url}}
