@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from tests.catalogs.iceberg.scripted import scripted_catalog
 from tests.catalogs.vending import wrong_environment
@@ -16,6 +15,7 @@ from tests.forked import ForkedCall, forking_server
 from tests.servers.glue import glue_server
 from tests.servers.hive import Version, metastore
 from tests.servers.iceberg import iceberg_server
+from tests.servers.moto_s3 import s3_application, serving
 from tests.servers.s3 import GuardedS3, guarded_s3
 from tests.servers.scripted import Scripted
 
@@ -70,11 +70,8 @@ def start_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartOnce]:
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """The address of an S3 that takes whatever key it is asked with."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
-    server.stop()
+    with serving(s3_application()) as address:
+        yield address
 
 
 @pytest.fixture

@@ -24,8 +24,10 @@ import binascii
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
+from moto.core import responses as moto_responses
 from moto.core.responses import ActionResult, EmptyResult
 from moto.glue import responses, urls
 from moto.glue.exceptions import (
@@ -264,5 +266,7 @@ def _without_nothing(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def install() -> None:
-    """Make moto answer with these operations."""
+    """Make moto answer with these operations, and look through the methods of a service only once."""
+    methods = moto_responses.method_names_from_class  # type: ignore[attr-defined]
+    moto_responses.method_names_from_class = cache(methods)  # type: ignore[attr-defined]
     urls.url_paths = {"{0}/$": GlueResponse.dispatch}

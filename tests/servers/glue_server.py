@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
@@ -26,6 +27,12 @@ __all__ = ["Door", "main"]
 ACCOUNT = "123456789012"
 _TARGET = "AWSGlue."
 _JSON = "application/x-amz-json-1.1"
+
+
+class Dispatcher(DomainDispatcherApplication):
+    """moto, which finds the service of a host only once: it asks a thousand patterns, for most of a small request."""
+
+    get_backend_for_host = cache(DomainDispatcherApplication.get_backend_for_host)
 
 
 class Door:
@@ -150,7 +157,7 @@ def _arn(body: dict[str, Any]) -> str:
 def main() -> None:
     """Serve until the process is ended."""
     glue_moto.install()
-    door = Door(DomainDispatcherApplication(create_backend_app))
+    door = Door(Dispatcher(create_backend_app))
     make_server("127.0.0.1", int(sys.argv[1]), door, threaded=True, request_handler=MotoRequestHandler).serve_forever()
 
 

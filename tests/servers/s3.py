@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,17 +11,14 @@ from typing import Any
 
 import lance
 import pyarrow as pa
-from moto.moto_server.werkzeug_app import create_backend_app
-from werkzeug.serving import make_server
 
-from tests.servers.moto_s3 import SilentHandler
+from tests.servers.moto_s3 import s3_application, serving
 
 __all__ = ["BUCKET", "KEY", "SECRET", "TOKEN", "GuardedS3", "guarded_s3"]
 
 BUCKET = "vended"
 KEY, SECRET, TOKEN = "ASIAVENDEDVENDED0001", "vended-secret-7b2f51c0", "vended-session-token-90aa"
 
-_POLL_SECONDS = 0.01
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/")
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
@@ -84,7 +80,7 @@ class GuardedS3:
 @contextmanager
 def guarded_s3() -> Iterator[GuardedS3]:
     """Run the server, with :data:`BUCKET` in it, until the block ends."""
-    inner: Any = create_backend_app("s3")
+    inner = s3_application()
     found = GuardedS3("")
     seen = found.seen
 
@@ -101,15 +97,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
         answer: Iterable[bytes] = inner(environ, start)
         return answer
 
-    server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=SilentHandler)
-    thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
-    thread.start()
-    found.endpoint = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(guarded) as found.endpoint:
         found.client.create_bucket(Bucket=BUCKET)
         found.empty()  # the servers of one process share their objects
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
