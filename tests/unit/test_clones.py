@@ -1577,7 +1577,10 @@ def test_two_runs_at_once_pin_a_base_once(world: World, monkeypatch: pytest.Monk
     assert pins(world) == {storage.pin_of(place(world, "preview", USERS)): 2}
 
 
-def test_a_run_that_fails_leaves_the_tag_of_another_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_run_that_fails_leaves_no_tag_but_that_of_another_run(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
     def fail(*_: object) -> None:
         raise ServiceUnavailableError("down")
 
@@ -1585,12 +1588,13 @@ def test_a_run_that_fails_leaves_the_tag_of_another_run(world: World, monkeypatc
     plan = reconciler.plan(manifest)
     [change] = [change for change in plan.changes if change.clone is not None]
     assert change.clone is not None
-    storage.pin_base(change.clone, change.destination or "", {})
+    if is_there:
+        storage.pin_base(change.clone, change.destination or "", {})
     before = pins(world)
     with monkeypatch.context() as patch:
         patch.setattr(cloning, "commit_clone", fail)
         assert not reconciler.apply(plan, manifest, journal=world.folder / "journal").ok
-    assert pins(world) == before != {}
+    assert (pins(world), len(before)) == (before, is_there)
 
 
 @pytest.mark.parametrize("is_denied", [False, True])
