@@ -1639,7 +1639,10 @@ def test_an_entry_waits_for_a_tag_that_a_later_apply_can_remove(
         assert (pins(world), [*world.catalog("preview").scan().tables]) == ({}, [])
 
 
-def test_a_clone_whose_removal_is_refused_is_pinned_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("was_pinned", [True, False])
+def test_a_clone_whose_removal_is_refused_is_pinned_as_before(
+    world: World, monkeypatch: pytest.MonkeyPatch, was_pinned: bool
+) -> None:
     seen: list[Mapping[str, int]] = []
 
     def refuse(*_: object) -> None:
@@ -1647,6 +1650,8 @@ def test_a_clone_whose_removal_is_refused_is_pinned_again(world: World, monkeypa
         raise PermissionDeniedError("403")
 
     world.settle(lake=LAKE, preview=PINNED)
+    if not was_pinned:
+        lance.dataset(place(world, "lake", USERS)).tags.delete(*pins(world))
     before = pins(world)
     gone = world.manifest(lake="prune: never", preview="prune: owned")
     plan = reconciler.plan(gone, allow_mass_removal=True)
