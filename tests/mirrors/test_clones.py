@@ -19,8 +19,8 @@ from reconciler.model.ownership import CLONE
 from reconciler.planner.plan import Plan
 from reconciler.server.catalogs import OneCatalog
 from reconciler.server.guard import Settings, Tokens
-from tests.servers.glue import glue_server
-from tests.servers.hive import metastore
+from tests.servers.glue import GlueServer, glue_server
+from tests.servers.hive import Metastore, metastore
 from tests.servers.lance_rest import served
 from tests.servers.s3 import BUCKET, guarded_s3
 from tests.soak import count
@@ -55,27 +55,40 @@ class Preview:
         return lance.dataset(location.removeprefix("file:"), storage_options=dict(self.options) or None)
 
 
-@pytest.fixture(params=["hive3", "glue", "serve"])
-def preview(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Preview]:
+@pytest.fixture(scope="module", params=["hive3", "glue", "serve"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Hive or a Glue; `serve` starts at once, so that it needs none that is shared."""
+    folder = tmp_path_factory.mktemp("server")
+    match request.param:
+        case "hive3":
+            with metastore("3.1", folder) as hive:
+                yield hive
+        case "glue":
+            with glue_server(folder) as glue:
+                yield glue
+        case _:
+            yield None
+
+
+@pytest.fixture
+def preview(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Preview]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     root = tmp_path / "preview"
-    for folder in (root, tmp_path / "server"):
-        folder.mkdir()
-    match request.param:
-        case "hive3":
-            with metastore("3.1", tmp_path / "server") as hive:
-                config = {"uri": hive.uri, "root": str(root)}
-                yield Preview({"impl": hive.impl, "config": config, "clone": {"into": ["hive", "pr"]}}, str(root), {})
-        case "glue":
-            with guarded_s3() as s3, glue_server(tmp_path / "server") as glue:
+    root.mkdir()
+    match service:
+        case Metastore():
+            config = {"uri": service.uri, "root": str(root)}
+            yield Preview({"impl": service.impl, "config": config, "clone": {"into": ["hive", "pr"]}}, str(root), {})
+        case GlueServer():
+            with guarded_s3() as s3:
                 options = {**s3.where, **s3.vended}
                 stored = {f"storage.{key}": value for key, value in options.items()}
-                config = {**glue.config(), "root": f"s3://{BUCKET}/preview", **stored}
+                config = {**service.config(), "root": f"s3://{BUCKET}/preview", **stored}
                 yield Preview(
                     {"impl": "glue", "config": config, "clone": {"into": ["pr"]}}, config["root"], options, s3.client
                 )
-        case "serve":
+        case _:
             settings = Settings(tokens=Tokens(read_write=[TOKEN]))
             with served(OneCatalog(DirBackend(root=str(root))), settings) as url:
                 config = {"uri": url, "root": str(root), "auth_token": TOKEN}

@@ -1,6 +1,7 @@
 """Mirrors over real servers: a directory of real datasets, followed from catalog to catalog, and followed again.
 
-``make soak`` takes a thousand tables, ``make test`` a sample. The servers of one test stop before the next one starts.
+``make soak`` takes a thousand tables, ``make test`` a sample. The servers of one test stop before the next one starts;
+Nessie's is among the tests of Iceberg, where its server runs.
 """
 
 from __future__ import annotations
@@ -22,13 +23,11 @@ from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import MIRROR
-from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
 from tests.plans import blocked
 from tests.servers.glue import glue_server
 from tests.servers.hive import metastore
 from tests.servers.iceberg import iceberg_server
-from tests.servers.nessie import nessie_server
 from tests.servers.unity import reference
 from tests.servers.unity_contract import ISSUER, jwt
 from tests.servers.unity_contract_server import serving
@@ -195,16 +194,3 @@ def test_from_a_directory_to_unity(lake: Lake, stack: ExitStack) -> None:
     said = "unity/main/mirrored/t0001 differs from what it mirrors (tier)"
     assert any(said in note.message for note in plan.notes), plan.notes
     lake.assert_followed("unity", ("main", "mirrored"), without=("dotted.name", "with space"))
-
-
-def test_nessie_takes_no_location_so_all_of_it_is_blocked(lake: Lake, stack: ExitStack) -> None:
-    nessie = stack.enter_context(nessie_server(lake.folder))
-    config = {"endpoint": nessie.url, "warehouses": nessie.warehouse, **nessie.storage}
-    lake.follow("nessie", "iceberg", config, **{"from": "lake", "into": [nessie.warehouse, "mirrored"]})
-    manifest = lake.manifest()
-    plan = reconciler.plan(manifest)
-    assert len(refused(plan, "nessie")) == lake.tables + len(ODD)
-    assert {one.code for one in plan.blocked} == {ReasonCode.MIRROR_CANNOT_PLACE}
-    report = reconciler.apply(plan, manifest, journal=lake.folder / "journal", skip_blocked=True)
-    assert report.ok
-    assert lake.backend("nessie").scan().tables == {}

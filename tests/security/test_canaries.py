@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ _FULL = bool(os.environ.get("LANCENS_SOAK"))
 _CATALOGS = {**SERVERS, "memory": in_memory}
 _SAMPLE = ["dir", "serve", "glue"]
 _FORMS = ("text", "json", "markdown", "html")
+"""A sample writes the last two on a directory only: they say what the JSON says, whatever the catalog."""
 
 _DATA = {"property": True, "live": False}
 """What is said of objects goes to the catalog that has them."""
@@ -58,9 +59,10 @@ def tour(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> It
 
 
 def test_no_secret_is_found_anywhere(catalog: str, tour: Tour) -> None:
+    forms = _FORMS if _FULL or catalog == "dir" else _FORMS[:2]
     tour.write("users", "events")
-    _plan(tour)
-    _apply(tour)
+    _plan(tour, forms)
+    _apply(tour, forms)
     _import(tour)
     _serve(tour)
     _fail(tour)
@@ -74,20 +76,20 @@ def test_no_secret_is_found_anywhere(catalog: str, tour: Tour) -> None:
     assert not {"note", "remark", "api_token"} & set(copy.properties)
 
 
-def _plan(tour: Tour) -> None:
+def _plan(tour: Tour, forms: Sequence[str]) -> None:
     for command in (["validate"], ["init"], ["schema", "manifest"], ["completion", "bash"]):
         tour.run(*command, codes=(0, 1, 2))
     tour.run("doctor", codes=(0, 1))
     tour.run("doctor", "--format", "json", *tour.arguments(), codes=(0, 1))
     # A copy waits where its original gets its location only when it is made.
     tour.run("--debug", "plan", "-o", "plan.json", codes=(0, 3))
-    for form in _FORMS:
+    for form in forms:
         (tour.folder / f"plan.{form}").write_text(tour.run("plan", "--full", "--format", form, codes=(0, 3)).out)
         tour.run("show", "plan.json", "--full", "--format", form)
     tour.run("drift", codes=(2, 3))
 
 
-def _apply(tour: Tour) -> None:
+def _apply(tour: Tour, forms: Sequence[str]) -> None:
     """Make it, change every secret and remove a table, and bring back what was removed."""
     tour.run("--debug", "apply", "--auto-approve", "--skip-blocked", codes=(0, 3))
     tour.run("plan", "--detailed-exitcode", codes=(0, 2, 3))
@@ -96,7 +98,7 @@ def _apply(tour: Tour) -> None:
     tour.canaries.new("property in the manifest, changed", "ap{}")
     tour.canaries.values["property in the manifest"] = tour.canaries.values["property in the manifest, changed"]
     tour.write("users")
-    for form in _FORMS:
+    for form in forms:
         tour.run("plan", "--full", "--format", form, "-o", "changed.json", codes=(0, 3))
     tour.run("apply", "changed.json", "--auto-approve", "--skip-blocked", codes=(0, 3))
     runs = [path.stem for path in (tour.folder / ".lancens").glob("*.jsonl")]
