@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -41,16 +40,25 @@ def _children(pid: int) -> list[str]:
     """Return the processes that a process has started; a process or thread that ends meanwhile has none."""
     children: list[str] = []
     with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - a JVM has many, and each test looks at them
             with suppress(OSError):
-                children += (thread / "children").read_text().split()
+                children += _read(f"/proc/{pid}/task/{thread}/children").split()
     return children
+
+
+def _read(path: str) -> str:
+    """Return what a file of /proc says, in a third of the time that `Path` takes."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 1 << 16).decode()
+    finally:
+        os.close(file)
 
 
 def _seconds(pid: str) -> float:
     """Return what a process and its children that have ended have taken; 0 for one that is gone."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
         return 0
     return sum(map(int, fields[11:15])) / _TICKS
