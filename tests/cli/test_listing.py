@@ -3,10 +3,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+import reconciler
 from tests.cli.running import lancens
 
 MANIFEST = """\
@@ -30,14 +32,24 @@ catalogs:
 """
 
 
-@pytest.fixture
-def folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder whose manifest is applied, beside a manifest of one table of another owner."""
-    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    place = tmp_path_factory.mktemp("made")
     other = MANIFEST.replace("feature-store", "else").replace("features:", "others:").replace("clicks", "imps")
-    (folder / "other.yaml").write_text(other, encoding="utf-8")
-    assert lancens(capsys, "apply", "other.yaml", "--auto-approve", "--select", "lake/others/**").code == 0
-    return folder
+    for name, text, select in (("lancens.yaml", MANIFEST, ()), ("other.yaml", other, ("lake/others/**",))):
+        (place / name).write_text(text, encoding="utf-8")
+        loaded = reconciler.load(place / name)
+        assert reconciler.apply(reconciler.plan(loaded, select=select), loaded).ok
+    return place
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of it, which is the current folder."""
+    place = shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(place)
+    return place
 
 
 def addresses(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:

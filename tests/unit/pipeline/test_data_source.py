@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,18 @@ from reconciler.pipeline.data_source import LancensDataSource
 SECRET = "hunter2-correct-horse"
 
 
-@pytest.fixture
-def manifest(tmp_path: Path) -> Path:
-    """Return a manifest of two catalogs, of which the first holds something."""
-    backend = DirBackend(root=str(tmp_path / "lake"))
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a manifest of two catalogs, of which the first holds something: to be read only."""
+    place = tmp_path_factory.mktemp("made")
+    backend = DirBackend(root=str(place / "lake"))
     namespaces: tuple[Identifier, ...] = (("a",), ("b",), ("b", "deep"))
     tables: tuple[Identifier, ...] = (("top",), ("a", "one"), ("b", "two"), ("b", "deep", "three"))
     for name in namespaces:
         backend.insert_namespace(name, {"token": SECRET})
     for table in tables:
         backend.insert_table(table, backend.default_location(table), {"api-key": SECRET, "tier": "gold"})
-    path = tmp_path / "lancens.yaml"
+    path = place / "lancens.yaml"
     path.write_text(
         """\
 version: 1
@@ -91,10 +93,11 @@ def test_globs_select_catalogs(manifest: Path, globs: str, names: set[str]) -> N
     assert {row["catalog"] for row in rows} == names
 
 
-def test_a_namespace_that_cannot_be_read_is_a_row_of_every_view(manifest: Path) -> None:
-    lance.write_dataset(pa.table({"other": [1]}), manifest.parent / "pond/__manifest")
+def test_a_namespace_that_cannot_be_read_is_a_row_of_every_view(manifest: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(manifest.parent, tmp_path / "own") / manifest.name
+    lance.write_dataset(pa.table({"other": [1]}), own.parent / "pond/__manifest")
     for view in ("tables", "namespaces", "coverage"):
-        rows = [row for row in rows_of(source(manifest, view=view), ("catalog", "error")) if row["error"]]
+        rows = [row for row in rows_of(source(own, view=view), ("catalog", "error")) if row["error"]]
         assert [row["catalog"] for row in rows] == ["pond"], view
         assert rows[0]["error"].startswith("pond (dir): ")
 
