@@ -21,6 +21,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.conformance import CheckOutcome, ConformanceCheck, Report, checks, run, run_check, verify
 from reconciler.model.errors import ConfigError, InternalError, NamespaceAlreadyExistsError
 from reconciler.model.names import Identifier, join
+from tests.catalogs.kit import one_of_each_operation
 from tests.cli.running import lancens
 
 
@@ -48,7 +49,8 @@ def test_directory(check: ConformanceCheck, tmp_path: Path) -> None:
     verify(check, connect, scratch=str(tmp_path), add_foreign=_foreign_in_directory)
 
 
-@pytest.mark.parametrize("check", checks(), ids=str)
+@pytest.mark.soak
+@pytest.mark.parametrize("check", one_of_each_operation(), ids=str)
 def test_directory_below_an_existing_namespace(check: ConformanceCheck, tmp_path: Path) -> None:
     connect = partial(registry.connect, "dir", {"root": str(tmp_path / "lake")})
     connect().insert_namespace(("there",), {})

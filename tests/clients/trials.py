@@ -42,7 +42,7 @@ SAMPLE = (
     Trial("dir", SPARK),
     Trial("rest", PYLANCE_SERVED),
     Trial("Hive 2.3", PYLANCE_SERVED),
-    Trial("Hive 3.1", LANCEDB),
+    Trial("Hive 4.1", LANCEDB),  # whose backend is that of 3.1
     Trial("Hive 4.1", LANCEDB_SERVED),
     Trial("Iceberg REST", LANCEDB_SERVED),
     Trial("Iceberg REST", PYLANCE),

@@ -106,7 +106,10 @@ def test_an_audit_starts_spark_once_the_catalogs_are_large(
     monkeypatch.setattr("reconciler.auditor.entries.spark_session", start)
     monkeypatch.setattr("reconciler.auditor.entries._FEW_UNITS", units)
     monkeypatch.setattr("reconciler.auditor.entries.FEW_TABLES", tables)
-    local, ran = (lancens(capsys, "audit", *options) for options in (("--engine", "local"), ()))
+    local, ran = (
+        lancens(capsys, "audit", "--rule", "dangling", "--rule", "orphan", *options)
+        for options in (("--engine", "local"), ())
+    )
     assert (ran.code, OWN.sub("", ran.out), len(started)) == (0, OWN.sub("", local.out), starts)
     assert ("--engine local saves" in ran.err.splitlines()[0], "without Spark" in ran.err) == (True, not starts)
 
