@@ -19,7 +19,7 @@ from tests.security.tour import LAKE, Tour, touring
 from tests.server.client import Api
 from tests.server.command import started
 from tests.servers.scripted import Request, scripted
-from tests.torture.targets import SERVERS
+from tests.torture.targets.servers import SERVERS
 
 pytestmark = pytest.mark.soak
 

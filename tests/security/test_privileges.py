@@ -21,8 +21,8 @@ from tests.servers.lance_rest import served
 from tests.servers.require import tool
 from tests.torture.manifests import write_manifest
 from tests.torture.scenario import Table, Wanted
-from tests.torture.targets import SERVERS
 from tests.torture.targets.base import Target
+from tests.torture.targets.servers import SERVERS
 
 pytestmark = pytest.mark.soak
 

@@ -29,8 +29,8 @@ from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
 from tests.torture.sabotages import SABOTAGES
 from tests.torture.tally import Tally, Violation, again, table
-from tests.torture.targets import SERVERS, WITHOUT_REGISTRY
 from tests.torture.targets.base import Target
+from tests.torture.targets.servers import SERVERS, WITHOUT_REGISTRY
 from tests.torture.workers import workers
 
 Run = Callable[[Target, int, Tally], None]

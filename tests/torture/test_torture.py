@@ -26,8 +26,8 @@ from tests.torture.raced import run_race
 from tests.torture.sabotages import SABOTAGES
 from tests.torture.scenario import Existing, Scenario, Table, Wanted
 from tests.torture.tally import DRAWN, Tally, Violation, again, table
-from tests.torture.targets import SERVERS
 from tests.torture.targets.base import CANARY, OWNER, Target
+from tests.torture.targets.servers import SERVERS
 from tests.torture.traces import Foreign
 from tests.torture.workers import Ended, Workers, workers
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from tests.servers.fault_proxy import Fault
-from tests.servers.moto_s3 import moto_s3
 from tests.torture.targets.base import (
     CANARY,
     STORAGE_SECRET,
@@ -262,6 +261,8 @@ def directory(folder: Path) -> Iterator[Directory]:
 @contextmanager
 def directory_in_s3(folder: Path) -> Iterator[DirectoryInS3]:
     """Run the S3."""
+    from tests.servers.moto_s3 import moto_s3
+
     with moto_s3(folder) as url:
         made = DirectoryInS3(folder, urlsplit(url).port or 0)
         made.make_bucket()
