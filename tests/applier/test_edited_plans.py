@@ -85,9 +85,10 @@ class Review:
         return reconciler.apply(Plan.from_json(text), self.manifest, journal=self.journal)
 
 
-@pytest.fixture
-def review(tmp_path: Path) -> Review:
-    return Review(tmp_path)
+@pytest.fixture(scope="module")
+def review(tmp_path_factory: pytest.TempPathFactory) -> Review:
+    """One that stays as it is, for what is refused."""
+    return Review(tmp_path_factory.mktemp("review"))
 
 
 def change_of(document: Document, name: str) -> Document:
@@ -173,14 +174,16 @@ def test_an_edit_that_could_be_a_change_of_the_catalog_is_stale(review: Review, 
     assert review.state() == review.before
 
 
-def test_the_plan_as_it_was_saved_is_carried_out_and_again(review: Review) -> None:
+def test_the_plan_as_it_was_saved_is_carried_out_and_again(tmp_path: Path) -> None:
+    review = Review(tmp_path)
     assert review.apply(review.saved).ok
     again = review.apply(review.saved)
     assert again.ok
     assert reconciler.plan(review.manifest).is_empty
 
 
-def test_a_secret_is_taken_from_the_manifest_again(review: Review) -> None:
+def test_a_secret_is_taken_from_the_manifest_again(tmp_path: Path) -> None:
+    review = Review(tmp_path)
     assert "s3cret-value" not in review.saved
     assert review.apply(review.saved).ok
     events = review.state()[0].tables["features", "events"]
@@ -297,9 +300,10 @@ class BlockedReview(Review):
         return reconciler.apply(Plan.from_json(text), self.manifest, journal=self.journal, skip_blocked=skip_blocked)
 
 
-@pytest.fixture
-def blocked(tmp_path: Path) -> BlockedReview:
-    return BlockedReview(tmp_path)
+@pytest.fixture(scope="module")
+def blocked(tmp_path_factory: pytest.TempPathFactory) -> BlockedReview:
+    """One that stays as it is, for what is refused."""
+    return BlockedReview(tmp_path_factory.mktemp("blocked"))
 
 
 def a_change_as_a_blocked_object(document: Document) -> None:
@@ -357,7 +361,8 @@ def test_words_that_were_edited_are_not_said(blocked: BlockedReview) -> None:
     assert (shown.reason, shown.remedy) == (made.reason, made.remedy)
 
 
-def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(blocked: BlockedReview) -> None:
+def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(tmp_path: Path) -> None:
+    blocked = BlockedReview(tmp_path)
     with pytest.raises(BlockedError, match=r"lake/features/broken: .*other columns"):
         blocked.apply(blocked.saved, skip_blocked=False)
     assert blocked.state() == blocked.before
