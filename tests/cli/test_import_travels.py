@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it, called ``here``."""
-    shutil.copytree(made, tmp_path / "here")
+    shutil.copytree(made, tmp_path / "here", copy_function=shutil.copyfile)
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path
 

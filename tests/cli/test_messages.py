@@ -180,7 +180,10 @@ def test_a_run_is_shown_as_text_only(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""])
-def test_a_port_that_is_no_metastore(folder: Path, capsys: pytest.CaptureFixture[str], answer: bytes) -> None:
+def test_a_port_that_is_no_metastore(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    monkeypatch.setattr("reconciler.backends.hive.metastore.PAUSES", (0.0, 0.0))
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
