@@ -42,6 +42,7 @@ from reconciler.auditor.totals import (
     FINDINGS,
     Figures,
     each_finding,
+    excluding_in,
     figures_of,
     findings_of,
     suppressed_of,
@@ -52,7 +53,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 from reconciler.operations.connections import catalog_specs, secret_locations_of
-from reconciler.operations.plan import check_begins_with_catalog, reference
+from reconciler.operations.plan import check_begins_with_catalog, checkable, reference
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.tasks import probe_tasks, row_tasks
 from reconciler.planner.placeholders import location_hider
@@ -81,7 +82,8 @@ class AuditOptions:
         most_tables: how many tables the document lists.
         history: the location of the runs to compare with and to append to; :func:`reconciler.auditor.run.run_audit`.
         since_last: whether to look in storage only where something changed since the last run in ``history``.
-        exclude: globs over ``catalog/namespace/table``; their matches are not opened and have no findings.
+        exclude: globs over ``catalog/namespace/table``; their matches are not opened and have no findings. A note names
+            one that matches nothing.
 
     Raises:
         LancensError: there is no last run without a history.
@@ -266,7 +268,11 @@ def _document(
         ),
         carried_since=figures.carried_since,
         failures=(*coverage.unread, *coverage.failures),
-        notes=(*coverage.notes, *_unused_suppressions(suppressed, options)),
+        notes=(
+            *coverage.notes,
+            *_unused_suppressions(suppressed, options),
+            *_unused_exclusions(evaluated, manifest, coverage, options),
+        ),
         totals=Totals(
             catalogs=len(catalogs),
             namespaces=sum(coverage.namespaces.values()),
@@ -315,3 +321,16 @@ def _unused_suppressions(suppressed: Sequence[Suppressed], options: AuditOptions
         if not suppression.findings and suppression.rule in options.rules:
             scope = f"`{suppression.rule}` for `{suppression.match}`"
             yield f"{suppression.source}: the suppression of {scope} matches no finding in {suppression.catalog}"
+
+
+def _unused_exclusions(
+    evaluated: Frame, manifest: Manifest, coverage: Coverage, options: AuditOptions
+) -> Iterator[str]:
+    """Yield a note on each glob of ``exclude`` that matches nothing, unless what it names may not have been read."""
+    if not options.exclude:
+        return
+    needed = checkable(options.exclude, manifest, manifest.catalogs.keys() - coverage.unread_in().keys())
+    matching = excluding_in(evaluated) if needed else set()
+    for position, glob in enumerate(options.exclude):
+        if glob in needed and position not in matching:
+            yield f"`{glob}` of `--exclude` matches no table; names are catalog/namespace/table"

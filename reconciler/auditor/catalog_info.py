@@ -49,6 +49,7 @@ class CatalogInfo:
         mirror: the mirror of the manifest, if it is one.
         policies: what holds for its tables without a block.
         selection: the tables to check; the others are only known to be there.
+        exclusions: what each glob of ``exclude`` matches here.
     """
 
     spec: CatalogSpec
@@ -65,6 +66,7 @@ class CatalogInfo:
     mirror: DesiredMirror | None = None
     policies: Policies = field(default_factory=Policies)
     selection: Scope = EVERYTHING
+    exclusions: tuple[Scope, ...] = ()
 
     @property
     def name(self) -> str:
@@ -100,16 +102,19 @@ def read_catalog_info(
     Raises:
         CatalogError: a catalog refuses its configuration.
     """
-    selection = selection_of((), exclude)
     catalogs = in_parallel(
-        lambda spec: _read_info(spec, manifest.catalogs[spec.name].desired, selection), specs, _CATALOGS_AT_ONCE
+        lambda spec: _read_info(spec, manifest.catalogs[spec.name].desired, exclude), specs, _CATALOGS_AT_ONCE
     )
     return {catalog.name: catalog for catalog in catalogs}
 
 
-def _read_info(spec: CatalogSpec, desired: DesiredCatalog, selection: Scope) -> CatalogInfo:
+def _read_info(spec: CatalogSpec, desired: DesiredCatalog, exclude: Sequence[str]) -> CatalogInfo:
     with spec.connect() as backend:
-        roots, selection = result_or_error(spec, backend.roots), selection.below(spec.name)
+        roots, folds_case = result_or_error(spec, backend.roots), backend.capabilities().folds_case
+        scopes = [
+            scope.below(spec.name) for scope in (selection_of((), exclude), *(Scope((glob,)) for glob in exclude))
+        ]
+        selection, *exclusions = [scope.folded() if folds_case else scope for scope in scopes]
         return CatalogInfo(
             spec=spec,
             owner=desired.owner,
@@ -124,7 +129,8 @@ def _read_info(spec: CatalogSpec, desired: DesiredCatalog, selection: Scope) -> 
             root_keys=backend.capabilities().namespace_places,
             mirror=desired.mirror,
             policies=Policies(desired.policies),
-            selection=selection.folded() if backend.capabilities().folds_case else selection,
+            selection=selection,
+            exclusions=tuple(exclusions),
         )
 
 

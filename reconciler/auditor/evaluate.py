@@ -75,6 +75,7 @@ EVALUATED = pa.schema(
         ("age_bin", INT),
         ("sound", pa.bool_()),
         ("suppressed", STRING),
+        ("excluded", STRING),
         ("findings", pa.list_(pa.struct(list(VERDICT)))),
     ]
 )
@@ -86,6 +87,7 @@ EVALUATED = pa.schema(
 - ``size_bin`` and ``age_bin`` are positions in the scales of the report.
 - A ``sound`` table has no findings but suppressed ones. Those are not among its ``findings``; ``suppressed`` lists the
   positions of their suppressions, separated by spaces.
+- ``excluded`` lists the positions of the globs that exclude the table, separated by spaces.
 """
 
 CLAIMS = pa.schema([EVALUATED.field("data_place"), EVALUATED.field("closed")])
@@ -152,7 +154,7 @@ class Evaluator:
                 if property_drift.name in self.rules:
                     tags = prober.tags(rows, [*map(tags_to_read, records)])
                     records = [replace(record, tags=targets) for record, targets in zip(records, tags, strict=True)]
-                left_out = map(_left_out_row, filter(self._is_left_out, all_rows))
+                left_out = map(self._left_out_row, filter(self._is_left_out, all_rows))
                 yield record_batch(chain(map(self._evaluate, records), left_out), EVALUATED)
 
     def _record(
@@ -215,6 +217,17 @@ class Evaluator:
         """Return whether a row is not to be checked, or cannot be."""
         return not self.catalogs[row["catalog"]].selection.contains(_identifier(row)) or self._is_unread(row)
 
+    def _left_out_row(self, row: Row) -> Row:
+        """Return a row of ``EVALUATED`` for a block in an unread namespace, or for what is excluded.
+
+        It has no finding, and its dataset is no orphan.
+        """
+        known = {name: row.get(name) for name in ("catalog", "address", "data_place")}
+        exclusions, identifier = self.catalogs[row["catalog"]].exclusions, _identifier(row)
+        excluded = (str(position) for position, scope in enumerate(exclusions) if scope.contains(identifier))
+        fixed = {"live": False, "closed": True, "sound": True, "suppressed": "", "findings": []}
+        return {**known, **fixed, "excluded": " ".join(excluded)}
+
     def _is_unread(self, row: Row) -> bool:
         """Return whether a block's table is in a namespace that was not read.
 
@@ -258,17 +271,9 @@ class Evaluator:
             "age_bin": None if age is None else AGES.bin_of(age),
             "sound": all(position is not None for _, position in checked),
             "suppressed": " ".join(str(position) for _, position in checked if position is not None),
+            "excluded": "",
             "findings": [_verdict(finding) for finding, position in checked if position is None],
         }
-
-
-def _left_out_row(row: Row) -> Row:
-    """Return a row of ``EVALUATED`` for a block in an unread namespace, or for what is excluded.
-
-    It has no finding, and its dataset is no orphan.
-    """
-    known = {name: row.get(name) for name in ("catalog", "address", "data_place")}
-    return {**known, "live": False, "closed": True, "sound": True, "suppressed": "", "findings": []}
 
 
 def _clone_at(desired: DesiredTable | None, mirror: DesiredMirror | None, live: LiveTable | None) -> CloneAt | None:

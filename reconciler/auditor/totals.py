@@ -112,6 +112,12 @@ def suppressed_of(evaluated: Frame) -> Counter[int]:
     return numbers
 
 
+def excluding_in(evaluated: Frame) -> set[int]:
+    """Return the positions of the globs that exclude something."""
+    groups = evaluated.aggregated(("excluded",), {"name": "count"}).rows()
+    return {int(position) for row in groups for position in row["excluded"].split()}
+
+
 def findings_of(findings: Frame, most: int) -> list[Finding]:
     """Return the ``most`` most severe findings."""
     return list(map(finding_of, findings.first(most, "severity_rank", "rule", "address", "reason").rows()))

@@ -57,6 +57,10 @@ def test_what_is_excluded_is_not_looked_at(lake: Path, capsys: pytest.CaptureFix
     ran = audit(capsys, "--exclude", "lake/ns/*", *OF_THE_LAKE)
     assert ("Checked 0 tables" in ran.out, "orphan" in ran.out) == (True, True)
     assert "orphan" not in audit(capsys, "--exclude", "lake/**", *OF_THE_LAKE).out
+    globs = ("lake/ns/*", "lake/sn/*", "lake/data/alone", "lake/**/bad")
+    audit(capsys, "--out", "report", *(f"--exclude={glob}" for glob in globs), *OF_THE_LAKE)
+    document = json.loads(Path("report/audit.json").read_text("utf-8"))
+    assert document["notes"] == ["`lake/sn/*` of `--exclude` matches no table; names are catalog/namespace/table"]
     ran = audit(capsys, "--exclude", "prod/ns", *OF_THE_LAKE)
     assert (ran.code, "`prod/ns` begins with no catalog" in ran.err) == (1, True)
 
