@@ -46,7 +46,7 @@ _SECONDS = {
 }
 """About how long each folder takes on two cores, beside two others of them; one that is not named is short."""
 _WORKERS = 4
-"""A folder waits for a third of its time, so three of them leave a fifth of two cores idle; each takes up to 4 GiB."""
+"""A folder waits for a third of its time: three leave a sixth of two cores idle. The pipeline takes most, 4 GiB."""
 
 
 def _arguments() -> dict[str, list[str]]:

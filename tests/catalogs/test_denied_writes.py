@@ -39,6 +39,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
+from tests.soak import sampled
 
 T = ["t"]
 _FIELD: list[Any] = [{"path": "id", "metadata": {"unit": "m"}}]
@@ -98,7 +99,10 @@ def _client(url: str) -> LanceNamespace:
     return client
 
 
-@pytest.fixture(params=["in process", "served"])
+_WAYS = ("in process", "served")
+
+
+@pytest.fixture(params=_WAYS)
 def lake(request: pytest.FixtureRequest, guarded: GuardedS3) -> Iterator[Lake]:
     prefix, options = uuid.uuid4().hex, {**guarded.where, **guarded.vended}
     place = f"s3://{BUCKET}/{prefix}/t.lance"
@@ -127,6 +131,8 @@ def test_a_denied_write_is_code_15_and_leaves_everything_as_it_is(name: str, lak
     assert lake.objects() != before
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("lake", sampled(_WAYS, 2), indirect=True)  # how a denial is served is seen above
 @pytest.mark.parametrize("name", sorted(WRITES.keys() - {"CreateTableBranch"}))
 def test_a_write_that_is_denied_halfway_can_be_repeated(name: str, lake: Lake) -> None:
     """A policy may allow a change of some of a dataset's folders only."""
