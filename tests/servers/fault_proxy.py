@@ -139,6 +139,7 @@ class FaultProxy:
     decide: Decide = _nothing
     calls: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _passed_on: set[socket.socket] = field(default_factory=set)
     _closing: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -149,6 +150,11 @@ class FaultProxy:
         """Count calls from the start again, and let ``decide`` say what goes wrong from now on."""
         with self._lock:
             self.calls, self.decide = [], decide
+
+    def settle(self) -> None:
+        """Wait until the server has answered all that was passed on, whoever has gone meanwhile."""
+        while self._passed_on and not self._closing.wait(0.01):
+            pass
 
     def cut_at(self, number: int, *, reply_lost: bool = False) -> None:
         """Go away at call ``number``, the first being 0, and for good; its answer is lost, or the call itself."""
@@ -188,9 +194,13 @@ class FaultProxy:
                     return
                 if server is None:
                     server = stack.enter_context(socket.create_connection(("127.0.0.1", self.target)))
-                server.sendall(self.edit(request))
                 asks_head_only = request.startswith(b"HEAD ")
-                reply = self._read(server, lambda got: self._reply_is_whole(got, head_only=asks_head_only))  # noqa: B023
+                self._passed_on.add(server)
+                try:
+                    server.sendall(self.edit(request))
+                    reply = self._read(server, lambda got: self._reply_is_whole(got, head_only=asks_head_only))  # noqa: B023
+                finally:
+                    self._passed_on.discard(server)
                 if fault is Fault.LOST:
                     _abort(client)
                     return

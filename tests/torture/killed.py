@@ -141,6 +141,7 @@ def _killed_at_write(proxy: FaultProxy, play: Play, saved: Path | None, run: Run
     bullet = _Bullet(run, play.target, end, int(end.where * _WRITES * len(plan.changes)))
     proxy.reset(bullet)
     ended = run.ended()
+    proxy.settle()
     proxy.reset()
     return f"{bullet.at or 'no call'}, {len(plan.changes)} changes, answered={end.answered}", ended
 

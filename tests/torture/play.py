@@ -174,14 +174,16 @@ class Play:
     def calm(self, *, through_serve: bool = False) -> None:
         """Apply what there is to do with nothing in the way; with ``through_serve``, first through `lancens serve`.
 
-        That shows no secrets, so that it enters no table under another name; where no entry can be updated, none
-        created there says that lancens has written its data; and in a directory it leaves an interrupted creation to
+        That shows no secrets, so that it enters no table under another name; it makes a table's entry before its data,
+        at another location than some catalogs by default; and in a directory it leaves an interrupted creation to
         whoever chose its location.
         """
-        able = self.target.abilities
-        if through_serve and able.updates and not self.wanted.moves and self.target.impl != "dir":
+        if through_serve and not self.wanted.moves and self.target.impl != "dir":
             with self._through_serve() as (_, manifest):
-                self._expect_ok(self.apply(self.plan(manifest), manifest))
+                plan = self.plan(manifest)
+                makes_tables = any(change.kind == "table" and change.before is None for change in plan.changes)
+                if not (makes_tables and self.target.abilities.data_first):
+                    self._expect_ok(self.apply(plan, manifest))
         self._expect_ok(self.apply(self.plan()))
         self.expect_done()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from reconciler.backends.hive.config import HiveConfig
@@ -15,19 +15,27 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.gen.ttypes import Database, Table
 
-__all__ = ["drop", "entries", "fetch", "fetch_database", "plain_table", "put", "raw"]
+__all__ = ["drop", "entries", "fetch", "fetch_by", "fetch_database", "plain_table", "put", "raw"]
 
 
-@contextmanager
-def raw(uri: str) -> Iterator[Client]:
+class _Connected(AbstractContextManager["Client"]):
+    """A connection, closed at the end; a generator could not pass on the errors of Thrift, which are immutable."""
+
+    def __init__(self, uri: str) -> None:
+        config = HiveConfig.model_validate({"uri": uri, "client.timeout": 600})
+        self._connection = connect(config, config.uri[0])
+        self._connection.wait_at_most(config.timeout)  # a busy server drops many tables in more than 10 seconds
+
+    def __enter__(self) -> Client:
+        return self._connection.client
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+def raw(uri: str) -> AbstractContextManager[Client]:
     """Give a Thrift client on a connection of its own."""
-    config = HiveConfig.model_validate({"uri": uri, "client.timeout": 600})
-    connection = connect(config, config.uri[0])
-    connection.wait_at_most(config.timeout)  # a busy server drops a database of many tables in more than 10 seconds
-    try:
-        yield connection.client
-    finally:
-        connection.close()
+    return _Connected(uri)
 
 
 def plain_table(
@@ -81,12 +89,17 @@ def drop(uri: str, identifier: Identifier) -> None:
 
 def fetch(uri: str, identifier: Identifier) -> Table:
     """Return the struct of a table."""
+    with raw(uri) as client:
+        return fetch_by(client, identifier)
+
+
+def fetch_by(client: Client, identifier: Identifier) -> Table:
+    """Return the struct of a table, on a connection that is there."""
     from reconciler.backends.hive.gen.ttypes import GetTableRequest
 
     *database, name = identifier
-    with raw(uri) as client:
-        request = GetTableRequest(dbName=database[-1], tblName=name, catName=catalog_name(database))
-        table: Table = client.get_table_req(request).table
+    request = GetTableRequest(dbName=database[-1], tblName=name, catName=catalog_name(database))
+    table: Table = client.get_table_req(request).table
     return table
 
 

@@ -6,14 +6,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.hive.entries import catalog_name, wire_name
-from tests.catalogs.hive.raw import drop, fetch, fetch_database, plain_table, put, raw
+from tests.catalogs.hive.raw import drop, fetch, fetch_by, fetch_database, plain_table, put, raw
 from tests.servers.fault_proxy import THRIFT_FAULTS
 from tests.servers.hive import Metastore, Version, metastore
 from tests.torture.targets.base import STORAGE_SECRET, THEIR_SECRET, Abilities, Path_, Room, State, Target
 from tests.torture.targets.directory import SecondDirectory
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ttypes import Table
 
 __all__ = ["Hive", "hive"]
 
@@ -138,11 +141,10 @@ class Hive(Target):
                     "properties": dict(database.parameters or {}),
                 }
                 for table in client.get_all_tables(wire_name(identifier)):
-                    found[f"table {room.token}/{name}/{table}"] = self._table((*identifier, table))
+                    found[f"table {room.token}/{name}/{table}"] = self._table(fetch_by(client, (*identifier, table)))
         return found
 
-    def _table(self, identifier: Path_) -> Mapping[str, Any]:
-        entry = fetch(self.server.uri, identifier)
+    def _table(self, entry: Table) -> Mapping[str, Any]:
         properties = {key: value for key, value in entry.parameters.items() if not _STATISTICS.fullmatch(key)}
         columns = [f"{column.name}: {column.type}" for column in entry.sd.cols]
         return {
