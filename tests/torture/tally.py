@@ -43,6 +43,7 @@ class Tally:
     limits: Counter[str] = field(default_factory=Counter)
     skipped: str = ""
     """Why the server did not run, empty where it did."""
+    interrupted: bool = False
     violations: list[str] = field(default_factory=list)
 
 
